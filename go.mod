@@ -1,0 +1,8 @@
+module github.com/ingot-metal/ingot
+
+go 1.25.0
+
+require (
+	github.com/ebitengine/purego v0.11.3 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
+)

@@ -1,0 +1,62 @@
+package air
+
+// An Attr is one attribute. Enumerated attributes have a Kind known by name ("noundef"), some with an integer or a type;
+// string attributes have Str set and Kind holds the key.
+type Attr struct {
+	// Kind is LLVM's name of an enumerated attribute, or the key of a string attribute.
+	Kind string
+	// Str is set for string attributes; Val is the string value.
+	Str bool
+	Val string
+	// HasInt is set for attributes with an integer (align, dereferenceable, memory).
+	HasInt bool
+	Int    uint64
+	// Ty is the type of a type attribute (byval, elementtype), nil otherwise or if absent.
+	Ty *Type
+	// HasType is set for type attributes.
+	HasType bool
+	// ID is the number of an enumerated attribute in the bitcode it was read from, for kinds unknown by name.
+	ID uint64
+	// Raw holds the words of a form that has no meaning here (constant ranges), as recorded.
+	Raw []uint64
+}
+
+// An AttrSet is the attributes of one place: a function, its result or a parameter.
+type AttrSet []Attr
+
+// Get finds an attribute by kind.
+func (s AttrSet) Get(kind string) (Attr, bool) {
+	for _, a := range s {
+		if a.Kind == kind {
+			return a, true
+		}
+	}
+	return Attr{}, false
+}
+
+// An AttrList holds the attributes of a function or call site.
+type AttrList struct {
+	Fn, Ret AttrSet
+	Params  []AttrSet // may be shorter than the parameter list
+}
+
+// Param is the set of parameter i.
+func (l AttrList) Param(i int) AttrSet {
+	if i < len(l.Params) {
+		return l.Params[i]
+	}
+	return nil
+}
+
+// Empty tells whether there is no attribute at all.
+func (l AttrList) Empty() bool {
+	if len(l.Fn)+len(l.Ret) > 0 {
+		return false
+	}
+	for _, p := range l.Params {
+		if len(p) > 0 {
+			return false
+		}
+	}
+	return true
+}
