@@ -1,0 +1,105 @@
+package oracle
+
+import "math"
+
+// InverseFrequencies are the angular speeds of rotary position embedding: theta^(−2p/dim) for p = 0 … n−1.
+func InverseFrequencies(theta float64, dim, n int) []float64 {
+	out := make([]float64, n)
+	for p := range out {
+		out[p] = math.Pow(theta, -2*float64(p)/float64(dim))
+	}
+	return out
+}
+
+// RoPE rotates one head of length D in place by its position, in the NeoX arrangement: element p turns together with
+// element p + D/2 by the angle position·freq[p],
+//
+//	a, b = x[p], x[p+D/2]
+//	x[p], x[p+D/2] = a·cos − b·sin, b·cos + a·sin
+//
+// for the first rotaryDim/2 pairs. The others stay as they are.
+func RoPE[F Real](head []float64, freq []F, rotaryDim int, position uint64) {
+	half := len(head) / 2
+	for p := range rotaryDim / 2 {
+		sin, cos := math.Sincos(float64(position) * float64(freq[p]))
+		a, b := head[p], head[p+half]
+		head[p], head[p+half] = a*cos-b*sin, b*cos+a*sin
+	}
+}
+
+// QKV are the projections of T consecutive positions and what turns them into attention's operands.
+type QKV struct {
+	Q, K, V []float32 // [T][Hq][D], [T][Hkv][D], [T][Hkv][D]
+
+	// QWeight, KWeight, VWeight are the norm weights, [D]. Without VWeight the values are not normalised (Gemma 3).
+	QWeight, KWeight, VWeight []float32
+
+	T, Hq, Hkv, D, RotaryDim int
+
+	Position uint64    // of the first of the T positions
+	InvFreq  []float32 // [RotaryDim/2]
+	Eps      float64
+}
+
+// QKVResult is what [QKV.RoPE] and [QKV.Store] compute: the operands, and the caches after the step.
+type QKVResult struct {
+	Q, K, V        []float64
+	CacheK, CacheV []float64
+	Skipped        bool // the store did not fit: nothing changed
+}
+
+// RoPE normalises each head of Q and K by [RMSNorm] and rotates it by [RoPE], position Position + t for row t. V is
+// normalised if it has a weight, and never rotated.
+func (s QKV) RoPE() QKVResult {
+	return QKVResult{
+		Q: s.heads(s.Q, s.QWeight, s.Hq, true),
+		K: s.heads(s.K, s.KWeight, s.Hkv, true),
+		V: s.heads(s.V, s.VWeight, s.Hkv, false),
+	}
+}
+
+// Store is [QKV.RoPE] followed by copying the T·Hkv·D finished keys and values to element offset of the two caches,
+// which hold capacity elements each.
+//
+// If they do not fit there, offset + T·Hkv·D > capacity, the whole operation is skipped: queries, keys, values and
+// caches keep what they have. offset comes from device memory, so it may be anything, and the sum is one of
+// mathematics: it does not wrap.
+func (s QKV) Store(cacheK, cacheV []float32, offset, capacity uint64) QKVResult {
+	n := uint64(s.T) * uint64(s.Hkv) * uint64(s.D)
+	if n > capacity || offset > capacity-n {
+		return QKVResult{
+			Q: widen(s.Q), K: widen(s.K), V: widen(s.V),
+			CacheK: widen(cacheK), CacheV: widen(cacheV),
+			Skipped: true,
+		}
+	}
+	r := s.RoPE()
+	r.CacheK, r.CacheV = widen(cacheK), widen(cacheV)
+	copy(r.CacheK[offset:offset+n], r.K)
+	copy(r.CacheV[offset:offset+n], r.V)
+	return r
+}
+
+func (s QKV) heads(x, weight []float32, heads int, rotate bool) []float64 {
+	if weight == nil {
+		return widen(x[:s.T*heads*s.D])
+	}
+	out := RMSNorm(x, weight, s.T*heads, s.D, s.Eps)
+	if rotate {
+		for t := range s.T {
+			for h := range heads {
+				at := (t*heads + h) * s.D
+				RoPE(out[at:at+s.D], s.InvFreq, s.RotaryDim, s.Position+uint64(t))
+			}
+		}
+	}
+	return out
+}
+
+func widen[T Real](x []T) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
