@@ -1,0 +1,189 @@
+// Package sentencepiece turns text into the token ids of a SentencePiece BPE model and back.
+//
+// It covers the models of the Gemma family: byte-pair encoding with byte fallback and user-defined symbols, without a
+// prefix space and without text normalisation. A model that needs more is refused when it is read.
+//
+// The algorithm is that of github.com/google/sentencepiece: the text is split into characters, and of all neighbours
+// whose concatenation is a piece, the pair with the highest score is merged, the leftmost of equals, until there is none.
+package sentencepiece
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Limits of what is read. The largest published vocabularies have some 260,000 pieces in 5 MB.
+const (
+	MaxModelBytes = 64 << 20
+	maxPieces     = 1 << 21
+	maxPieceBytes = 1 << 12
+)
+
+type kind uint8
+
+// The types of a piece, as numbered in sentencepiece_model.proto.
+const (
+	kindNormal      kind = 1
+	kindUnknown     kind = 2
+	kindControl     kind = 3
+	kindUserDefined kind = 4
+	kindUnused      kind = 5
+	kindByte        kind = 6
+)
+
+type piece struct {
+	text  string
+	score float32
+	kind  kind
+	value byte // of a byte piece
+}
+
+// Model is a vocabulary with its merge scores. It is safe for concurrent use.
+type Model struct {
+	pieces       []piece
+	ids          map[string]uint32 // normal, user-defined and unused pieces
+	bytes        [256]uint32       // byte pieces; meaningful with byteFallback
+	byteFallback bool
+	unknown      uint32
+	unknownText  string
+	userDefined  map[string]uint32
+	userLengths  []int // byte lengths of the user-defined symbols, longest first
+}
+
+// Len is the number of token ids.
+func (m *Model) Len() int { return len(m.pieces) }
+
+// Piece is the text of a token as the model has it: spaces are "▁", bytes "<0x0A>". It is empty for an id outside the
+// vocabulary.
+func (m *Model) Piece(id uint32) string {
+	if uint64(id) >= uint64(len(m.pieces)) {
+		return ""
+	}
+	return m.pieces[id].text
+}
+
+// index checks the pieces and prepares the lookups.
+func (m *Model) index(byteFallback bool) error {
+	if len(m.pieces) == 0 {
+		return errors.New("the model has no pieces")
+	}
+	m.ids = make(map[string]uint32, len(m.pieces))
+	m.userDefined = map[string]uint32{}
+	m.byteFallback = byteFallback
+	var haveByte [256]bool
+	haveUnknown := false
+	lengths := map[int]bool{}
+	for i, p := range m.pieces {
+		id := uint32(i)
+		switch p.kind {
+		case kindNormal, kindUserDefined, kindUnused:
+			if p.text == "" {
+				return fmt.Errorf("piece %d is empty", i)
+			}
+			if first, dup := m.ids[p.text]; dup {
+				return fmt.Errorf("pieces %d and %d are both %q", first, i, p.text)
+			}
+			m.ids[p.text] = id
+			if p.kind == kindUserDefined {
+				m.userDefined[p.text] = id
+				lengths[len(p.text)] = true
+			}
+		case kindUnknown:
+			if haveUnknown {
+				return fmt.Errorf("pieces %d and %d are both the unknown piece", m.unknown, i)
+			}
+			haveUnknown, m.unknown = true, id
+		case kindByte:
+			b, err := byteOf(p.text)
+			if err != nil {
+				return fmt.Errorf("piece %d: %w", i, err)
+			}
+			if haveByte[b] {
+				return fmt.Errorf("pieces %d and %d are both byte %#02x", m.bytes[b], i, b)
+			}
+			haveByte[b], m.bytes[b], m.pieces[i].value = true, id, b
+		case kindControl:
+		default:
+			return fmt.Errorf("piece %d has the unknown type %d", i, p.kind)
+		}
+	}
+	if !haveUnknown {
+		return errors.New("the model has no unknown piece")
+	}
+	if byteFallback {
+		for b, have := range haveByte {
+			if !have {
+				return fmt.Errorf("byte fallback is on, but there is no piece for byte %#02x", b)
+			}
+		}
+	}
+	m.userLengths = sortedDescending(lengths)
+	return nil
+}
+
+// byteOf reads the text of a byte piece, "<0x0A>".
+func byteOf(text string) (byte, error) {
+	if len(text) == 6 && text[:3] == "<0x" && text[5] == '>' {
+		if b, err := strconv.ParseUint(text[3:5], 16, 8); err == nil {
+			return byte(b), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not the text of a byte piece", text)
+}
+
+// Decode is the text of a sequence of tokens. Control tokens and ids outside the vocabulary give nothing; bytes that are
+// not UTF-8 become U+FFFD.
+func (m *Model) Decode(ids []uint32) string {
+	d := m.NewDecoder()
+	var out []byte
+	for _, id := range ids {
+		out = append(out, d.Next(id)...)
+	}
+	return string(append(out, d.Flush()...))
+}
+
+// Decoder turns tokens into text one by one. A character that the model spells in several byte tokens comes out whole,
+// with the last of them.
+type Decoder struct {
+	m       *Model
+	pending []byte
+}
+
+// NewDecoder starts a text.
+func (m *Model) NewDecoder() *Decoder { return &Decoder{m: m} }
+
+// Next is the text that is certain after one more token.
+func (d *Decoder) Next(id uint32) string {
+	if uint64(id) >= uint64(len(d.m.pieces)) {
+		return d.Flush()
+	}
+	p := &d.m.pieces[id]
+	switch p.kind {
+	case kindByte:
+		d.pending = append(d.pending, p.value)
+		return d.complete(false)
+	case kindControl:
+		return d.Flush()
+	case kindUnknown:
+		return d.Flush() + d.m.unknownText
+	}
+	return d.Flush() + unescape(p.text)
+}
+
+// Flush ends the text: bytes of an unfinished character come out as U+FFFD.
+func (d *Decoder) Flush() string { return d.complete(true) }
+
+func (d *Decoder) complete(end bool) string {
+	var out []byte
+	for len(d.pending) > 0 && (end || utf8.FullRune(d.pending)) {
+		r, n := utf8.DecodeRune(d.pending)
+		out = utf8.AppendRune(out, r)
+		d.pending = d.pending[n:]
+	}
+	if len(d.pending) == 0 {
+		d.pending = nil
+	}
+	return string(out)
+}
