@@ -1,0 +1,138 @@
+// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
+//
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
+// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+
+#include <metal_stdlib>
+#include "gelu.h"
+#include "q4_mlx.h"
+using namespace metal;
+
+// y[r] = sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
+                             device const bfloat2* sb [[buffer(1)]],
+                             device const bfloat4* x [[buffer(3)]],
+                             device float* y [[buffer(4)]],
+                             constant uint& rows [[buffer(5)]],
+                             constant uint& cols [[buffer(6)]],
+                             constant uint& group_size [[buffer(7)]],
+                             uint tile [[threadgroup_position_in_grid]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                y[ulong(row0) + ulong(r)] = sum[r];
+            }
+        }
+    }
+}
+
+// q = Wq x, k = Wk x, v = Wv x in one launch; k and v have the same shape.
+//
+// Slots: 0 q packed, 1 q sb, 2 k packed, 3 k sb, 4 v packed, 5 v sb, 6 x bf16 [cols], 7 q f32 [rows_q], 8 k f32 [rows_kv],
+//        9 v f32 [rows_kv], 10 rows_q, 11 rows_kv, 12 cols, 13 group_size, 14 tiles_q = ceil(rows_q / 8),
+//        15 tiles_kv = ceil(rows_kv / 8).
+// Geometry: tiles_q + 2 tiles_kv threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_qkv(device const uint2* q_packed [[buffer(0)]],
+                                 device const bfloat2* q_sb [[buffer(1)]],
+                                 device const uint2* k_packed [[buffer(2)]],
+                                 device const bfloat2* k_sb [[buffer(3)]],
+                                 device const uint2* v_packed [[buffer(4)]],
+                                 device const bfloat2* v_sb [[buffer(5)]],
+                                 device const bfloat4* x [[buffer(6)]],
+                                 device float* q [[buffer(7)]],
+                                 device float* k [[buffer(8)]],
+                                 device float* v [[buffer(9)]],
+                                 constant uint& rows_q [[buffer(10)]],
+                                 constant uint& rows_kv [[buffer(11)]],
+                                 constant uint& cols [[buffer(12)]],
+                                 constant uint& group_size [[buffer(13)]],
+                                 constant uint& tiles_q [[buffer(14)]],
+                                 constant uint& tiles_kv [[buffer(15)]],
+                                 uint tile [[threadgroup_position_in_grid]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = q_packed;
+    device const bfloat2* sb = q_sb;
+    device float* y = q;
+    uint rows = rows_q;
+    if (tile >= tiles_q) {
+        tile -= tiles_q;
+        rows = rows_kv;
+        if (tile < tiles_kv) {
+            packed = k_packed;
+            sb = k_sb;
+            y = k;
+        } else {
+            tile -= tiles_kv;
+            packed = v_packed;
+            sb = v_sb;
+            y = v;
+        }
+    }
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                y[ulong(row0) + ulong(r)] = sum[r];
+            }
+        }
+    }
+}
+
+// mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0
+//
+// Slots: 0 gate packed, 1 gate sb, 3 up packed, 4 up sb, 6 x bf16 [cols], 7 mid f32 or bf16 [rows], 8 rows, 9 cols,
+//        10 group_size, 11 mid_bf16.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buffer(0)]],
+                                          device const bfloat2* gate_sb [[buffer(1)]],
+                                          device const uint2* up_packed [[buffer(3)]],
+                                          device const bfloat2* up_sb [[buffer(4)]],
+                                          device const bfloat4* x [[buffer(6)]],
+                                          device float* mid [[buffer(7)]],
+                                          constant uint& rows [[buffer(8)]],
+                                          constant uint& cols [[buffer(9)]],
+                                          constant uint& group_size [[buffer(10)]],
+                                          constant uint& mid_bf16 [[buffer(11)]],
+                                          uint tile [[threadgroup_position_in_grid]],
+                                          uint lane [[thread_index_in_simdgroup]],
+                                          uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float gate[INGOT_Q4_ROWS];
+    float up[INGOT_Q4_ROWS];
+    ingot_q4_rows(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
+    ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
+    if (lane == 0u) {
+        device bfloat* mid16 = (device bfloat*)mid;
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                float value = ingot_gelu(gate[r]) * up[r];
+                ulong at = ulong(row0) + ulong(r);
+                if (mid_bf16 != 0u) {
+                    mid16[at] = bfloat(value);
+                } else {
+                    mid[at] = value;
+                }
+            }
+        }
+    }
+}
