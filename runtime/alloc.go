@@ -1,0 +1,66 @@
+package runtime
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// allocation is one piece of device memory and what is pending on it.
+//
+// It is reference counted: the owner's Slice holds one reference until Release, and so does each pass, submission and
+// program that uses it, and each host copy for as long as it runs. The memory goes back to the pool with the last one.
+type allocation struct {
+	rt   *Runtime
+	id   uint64 // never used again by this runtime
+	buf  buffer
+	base unsafe.Pointer
+	size int // as asked for
+
+	refs     atomic.Int64
+	released atomic.Bool
+	open     atomic.Int32  // passes being encoded that use it
+	openW    atomic.Int32  // of which write it
+	lastUse  atomic.Uint64 // the last submission that used it
+	lastW    atomic.Uint64 // the last submission that wrote it
+}
+
+// hold takes a reference, unless the last one has gone.
+func (a *allocation) hold() bool {
+	for {
+		n := a.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if a.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (a *allocation) unref() {
+	if a.refs.Add(-1) == 0 {
+		a.rt.recycle(a)
+	}
+}
+
+// settle waits until the host may read, or write, the allocation.
+func (a *allocation) settle(fn string, write bool) error {
+	open, last := a.openW.Load(), a.lastW.Load()
+	if write {
+		open, last = a.open.Load(), a.lastUse.Load()
+	}
+	if open > 0 {
+		return &Error{Func: fn, Have: "a pass that uses the memory and is still being encoded", Need: "no such pass", Err: ErrBusy}
+	}
+	return a.rt.await(fn, last)
+}
+
+// raise sets v to n unless it is greater already.
+func raise(v *atomic.Uint64, n uint64) {
+	for {
+		old := v.Load()
+		if old >= n || v.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}

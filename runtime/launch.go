@@ -1,0 +1,313 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+const (
+	// MaxBuffers is the number of buffer slots of a kernel: 31 on every GPU family (Metal feature set tables, "maximum
+	// number of entries in the buffer argument table, per function").
+	MaxBuffers = 31
+	// MaxConstants is how many function constants a launch can set.
+	MaxConstants = 16
+	// MaxInlineBytes is how long the value of Launch.Bytes can be, which is what Metal's setBytes takes.
+	MaxInlineBytes = 4096
+)
+
+// bindKind is what a slot of a launch holds.
+type bindKind uint8
+
+const (
+	kindNone bindKind = iota
+	kindView
+	kindUint32
+	kindInt32
+	kindFloat32
+	kindBytes
+)
+
+func (k bindKind) scalar() bool { return k >= kindUint32 && k <= kindFloat32 }
+
+// inline says whether the value lies in the const arena.
+func (k bindKind) inline() bool { return k >= kindUint32 }
+
+func (k bindKind) String() string {
+	return [...]string{"nothing", "a view", "a uint32", "an int32", "a float32", "bytes"}[k]
+}
+
+// format shows the value that bits has for a scalar of this kind.
+func (k bindKind) format(bits uint32) string {
+	switch k {
+	case kindInt32:
+		return strconv.Itoa(int(int32(bits)))
+	case kindFloat32:
+		return strconv.FormatFloat(float64(math.Float32frombits(bits)), 'g', -1, 32)
+	}
+	return strconv.FormatUint(uint64(bits), 10)
+}
+
+// Accesses of a view.
+const (
+	accessRead  = 1
+	accessWrite = 2
+)
+
+// binding is one slot of a launch.
+type binding struct {
+	kind   bindKind
+	access uint8
+	bits   uint32 // the value of a scalar
+	a      *allocation
+	off, n int         // of a view, in the allocation; of bytes, in Launch.inline
+	pool   *ScalarPool // the caller's own storage for a scalar, or nil
+	place  int
+	use    int32 // position in the pass's table of allocations
+}
+
+// constant is the value of one function constant.
+type constant struct {
+	index int
+	kind  constantKind
+	bits  uint32
+}
+
+type constantKind uint8
+
+const (
+	constantBool constantKind = iota
+	constantUint32
+	constantInt32
+	constantFloat32
+)
+
+// A Launch collects what one dispatch of a kernel needs. It is made by [Pass.Kernel], and owned and reused by the pass:
+// the next call of Kernel starts it anew. Its methods only note; [Launch.Dispatch] reports the first thing that was wrong
+// and encodes nothing then.
+type Launch struct {
+	rt     *Runtime
+	p      *Pass
+	name   string
+	err    *Error
+	bound  uint32 // slots with a binding
+	groups uint32 // slots with threadgroup memory
+	nconst int
+	consts [MaxConstants]constant
+	binds  [MaxBuffers]binding
+	tg     [MaxBuffers]uint32
+	inline []byte
+}
+
+// start begins a new launch.
+func (l *Launch) start(p *Pass, name string) {
+	l.p, l.rt, l.name = p, p.rt, name
+	l.err = nil
+	l.bound, l.groups, l.nconst = 0, 0, 0
+	l.inline = l.inline[:0]
+}
+
+// refuse notes the first error.
+func (l *Launch) refuse(arg, have, need string, sentinel error) {
+	if l.err == nil {
+		l.err = &Error{Func: l.name, Arg: arg, Have: have, Need: need, Err: sentinel}
+	}
+}
+
+// place takes a slot for a binding, or nil if there is no such slot or it is taken.
+func (l *Launch) place(slot int, kind bindKind) *binding {
+	if l.err != nil {
+		return nil
+	}
+	if slot < 0 || slot >= MaxBuffers {
+		l.refuse(fmt.Sprintf("slot %d", slot), "", fmt.Sprintf("0 to %d", MaxBuffers-1), ErrKernel)
+		return nil
+	}
+	if l.bound&(1<<slot) != 0 {
+		l.refuse(fmt.Sprintf("slot %d", slot), "two bindings", "one", ErrMisuse)
+		return nil
+	}
+	l.bound |= 1 << slot
+	b := &l.binds[slot]
+	*b = binding{kind: kind, use: -1}
+	return b
+}
+
+// ConstantBool sets a function constant that is a bool. Pipelines are cached by kernel name and constants.
+func (l *Launch) ConstantBool(index int, v bool) {
+	bits := uint32(0)
+	if v {
+		bits = 1
+	}
+	l.constant(index, constantBool, bits)
+}
+
+// ConstantUint32 sets a function constant that is a uint.
+func (l *Launch) ConstantUint32(index int, v uint32) { l.constant(index, constantUint32, v) }
+
+// ConstantInt32 sets a function constant that is an int.
+func (l *Launch) ConstantInt32(index int, v int32) { l.constant(index, constantInt32, uint32(v)) }
+
+// ConstantFloat32 sets a function constant that is a float.
+func (l *Launch) ConstantFloat32(index int, v float32) {
+	l.constant(index, constantFloat32, math.Float32bits(v))
+}
+
+func (l *Launch) constant(index int, kind constantKind, bits uint32) {
+	if l.err != nil {
+		return
+	}
+	if index < 0 || index > math.MaxUint16 {
+		l.refuse(fmt.Sprintf("constant %d", index), "", "0 to 65535", ErrKernel)
+		return
+	}
+	// Sorted by index, so that the order of the calls does not make another pipeline.
+	at := l.nconst
+	for at > 0 && l.consts[at-1].index >= index {
+		at--
+	}
+	if at < l.nconst && l.consts[at].index == index {
+		l.refuse(fmt.Sprintf("constant %d", index), "two values", "one", ErrMisuse)
+		return
+	}
+	if l.nconst == MaxConstants {
+		l.refuse(fmt.Sprintf("constant %d", index), fmt.Sprintf("%d constants", MaxConstants+1), fmt.Sprintf("at most %d", MaxConstants), ErrLimit)
+		return
+	}
+	copy(l.consts[at+1:l.nconst+1], l.consts[at:l.nconst])
+	l.consts[at] = constant{index, kind, bits}
+	l.nconst++
+}
+
+// Read binds a view that the kernel reads.
+func (l *Launch) Read(slot int, v View) { l.view(slot, v, accessRead) }
+
+// Write binds a view that the kernel writes and does not read.
+func (l *Launch) Write(slot int, v View) { l.view(slot, v, accessWrite) }
+
+// ReadWrite binds a view that the kernel reads and writes.
+func (l *Launch) ReadWrite(slot int, v View) { l.view(slot, v, accessRead|accessWrite) }
+
+func (l *Launch) view(slot int, v View, access uint8) {
+	b := l.place(slot, kindView)
+	if b == nil {
+		return
+	}
+	if e := v.invalid(); e != nil {
+		l.refuse(fmt.Sprintf("slot %d", slot), e.Have, e.Need, e.Err)
+		return
+	}
+	if v.a.rt != l.rt {
+		l.refuse(fmt.Sprintf("slot %d", slot), "memory of another runtime", "memory of the pass's runtime", ErrForeign)
+		return
+	}
+	if v.n == 0 {
+		l.refuse(fmt.Sprintf("slot %d", slot), "an empty view", "at least one byte", ErrShape)
+		return
+	}
+	b.access, b.a, b.off, b.n = access, v.a, v.off, v.n
+}
+
+// Uint32 binds a scalar: a copy of v, at an address that lasts as long as the work, or the program, that uses it.
+func (l *Launch) Uint32(slot int, v uint32) { l.scalar(slot, kindUint32, v) }
+
+// Int32 binds a scalar, as Uint32 does.
+func (l *Launch) Int32(slot int, v int32) { l.scalar(slot, kindInt32, uint32(v)) }
+
+// Float32 binds a scalar, as Uint32 does.
+func (l *Launch) Float32(slot int, v float32) { l.scalar(slot, kindFloat32, math.Float32bits(v)) }
+
+func (l *Launch) scalar(slot int, kind bindKind, bits uint32) {
+	if b := l.place(slot, kind); b != nil {
+		b.bits, b.n = bits, 4
+	}
+}
+
+// Bytes binds a copy of data, such as a struct of parameters in the kernel's layout. There is no empty inline data in
+// Metal.
+func (l *Launch) Bytes(slot int, data []byte) {
+	b := l.place(slot, kindBytes)
+	if b == nil {
+		return
+	}
+	if len(data) == 0 || len(data) > MaxInlineBytes {
+		l.refuse(fmt.Sprintf("slot %d", slot), fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("1 to %d", MaxInlineBytes), ErrLimit)
+		return
+	}
+	b.off, b.n = len(l.inline), len(data)
+	l.inline = append(l.inline, data...)
+}
+
+// scalarSlots are the slots bound by Uint32, Int32 and Float32.
+func (l *Launch) scalarSlots() uint32 {
+	var mask uint32
+	for slot := 0; slot < MaxBuffers; slot++ {
+		if l.bound&(1<<slot) != 0 && l.binds[slot].kind.scalar() {
+			mask |= 1 << slot
+		}
+	}
+	return mask
+}
+
+// Scalars calls bind, which must put a scalar of the caller's own storage in the place of each scalar bound so far: it is
+// how Unsafe variants keep their scalars at addresses that the caller knows. A nil bind changes nothing.
+func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
+	if bind == nil || l.err != nil {
+		return
+	}
+	b := &ScalarBinder{l: l}
+	err := bind(b)
+	e := b.finish()
+	b.l = nil
+	switch {
+	case e != nil:
+		l.refuse("bind", "", "", e)
+	case err != nil:
+		l.refuse("bind", "", "", err)
+	}
+}
+
+// ThreadgroupMemory sets the length of threadgroup memory argument index, rounded up to the multiple of 16 bytes that
+// Metal takes.
+func (l *Launch) ThreadgroupMemory(index, bytes int) {
+	if l.err != nil {
+		return
+	}
+	arg := fmt.Sprintf
+	switch {
+	case index < 0 || index >= MaxBuffers:
+		l.refuse(arg("threadgroup memory %d", index), "", fmt.Sprintf("0 to %d", MaxBuffers-1), ErrKernel)
+	case l.groups&(1<<index) != 0:
+		l.refuse(arg("threadgroup memory %d", index), "two lengths", "one", ErrMisuse)
+	case bytes <= 0 || bytes > 1<<30:
+		l.refuse(arg("threadgroup memory %d", index), fmt.Sprintf("%d bytes", bytes), "1 byte to the device's limit", ErrLimit)
+	default:
+		l.groups |= 1 << index
+		l.tg[index] = uint32(bytes+15) &^ 15
+	}
+}
+
+// Dispatch checks everything and encodes the launch: groups threadgroups of threads threads each. On an error the pass
+// is as it was before.
+func (l *Launch) Dispatch(groups, threads Size) error { return l.dispatch(groups, threads, false) }
+
+// DispatchThreads is like Dispatch for a grid whose size in threads is given: threadgroups at the edge are smaller where
+// the grid is not a multiple of threads.
+func (l *Launch) DispatchThreads(grid, threads Size) error { return l.dispatch(grid, threads, true) }
+
+func (l *Launch) dispatch(grid, threads Size, exact bool) error {
+	if l.p == nil || !l.p.live() {
+		return &Error{Func: l.name, Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
+	}
+	if l.err != nil {
+		return l.err
+	}
+	pl, err := l.rt.pipeline(l)
+	if err != nil {
+		return err
+	}
+	if e := l.validate(&pl.info, &l.rt.limits, grid, threads, exact); e != nil {
+		return e
+	}
+	return l.p.encode(l, pl, grid, threads, exact)
+}

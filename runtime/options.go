@@ -1,0 +1,130 @@
+package runtime
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// An Option changes how [Open] opens a runtime.
+type Option func(*config) error
+
+// Hazards is how a pass orders dispatches that touch the same memory.
+type Hazards uint8
+
+const (
+	// HazardsTracked: the pass places the fewest barriers that order conflicting dispatches. The default.
+	HazardsTracked Hazards = iota
+	// HazardsManual: only [Pass.Barrier] orders dispatches within a pass. What the caller forgets is a race.
+	HazardsManual
+)
+
+const (
+	// DefaultMaxInFlight is how many submissions may be pending before the next one waits. Metal's queues hold 64 command
+	// buffers and block without limit beyond, so a runtime stays well below.
+	DefaultMaxInFlight = 16
+	// MaxMaxInFlight is the most that WithMaxInFlight takes.
+	MaxMaxInFlight = 60
+	// DefaultTimeout is how long a runtime waits for a device that makes no progress.
+	DefaultTimeout = 2 * time.Minute
+	// DefaultPoolLimit is how many bytes of released memory a runtime keeps for reuse.
+	DefaultPoolLimit = 256 << 20
+)
+
+// config is what the options set.
+type config struct {
+	options     []Option
+	library     []byte
+	haveLibrary bool
+	log         *slog.Logger
+	maxInFlight int
+	timeout     time.Duration
+	hazards     Hazards
+	poolLimit   int
+	noIndirect  bool
+	platform    platformConfig
+}
+
+func defaults() config {
+	return config{log: slog.New(slog.DiscardHandler), maxInFlight: DefaultMaxInFlight, timeout: DefaultTimeout, poolLimit: DefaultPoolLimit}
+}
+
+func optionError(option, have, need string) *Error {
+	return &Error{Func: "Open", Arg: option, Have: have, Need: need, Err: ErrLimit}
+}
+
+// WithLibrary uses the kernels of a .metallib instead of the embedded default library. There is no fallback to source for
+// it: when the device refuses it, Open fails.
+func WithLibrary(data []byte) Option {
+	return func(c *config) error {
+		if len(data) == 0 {
+			return optionError("WithLibrary", "no data", "a .metallib")
+		}
+		c.library, c.haveLibrary = data, true
+		return nil
+	}
+}
+
+// WithLogger logs what a user may want to know about the device, the library and failures. Off by default.
+func WithLogger(log *slog.Logger) Option {
+	return func(c *config) error {
+		if log == nil {
+			log = slog.New(slog.DiscardHandler)
+		}
+		c.log = log
+		return nil
+	}
+}
+
+// WithMaxInFlight sets how many submissions may be pending: the next one waits for the oldest.
+func WithMaxInFlight(n int) Option {
+	return func(c *config) error {
+		if n < 1 || n > MaxMaxInFlight {
+			return optionError("WithMaxInFlight", fmt.Sprint(n), fmt.Sprintf("1 to %d", MaxMaxInFlight))
+		}
+		c.maxInFlight = n
+		return nil
+	}
+}
+
+// WithTimeout sets how long the device may make no progress before the runtime gives it up with [ErrTimeout].
+func WithTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return optionError("WithTimeout", d.String(), "a positive duration")
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+// WithHazards sets who orders dispatches within a pass: the runtime, which is the default, or the caller.
+func WithHazards(h Hazards) Option {
+	return func(c *config) error {
+		if h > HazardsManual {
+			return optionError("WithHazards", fmt.Sprint(h), "HazardsTracked or HazardsManual")
+		}
+		c.hazards = h
+		return nil
+	}
+}
+
+// WithPoolLimit sets how many bytes of released memory are kept for reuse; 0 keeps none.
+func WithPoolLimit(bytes int) Option {
+	return func(c *config) error {
+		if bytes < 0 {
+			return optionError("WithPoolLimit", fmt.Sprint(bytes), "0 or more bytes")
+		}
+		c.poolLimit = bytes
+		return nil
+	}
+}
+
+// WithoutIndirect makes programs re-encode their work on each replay, even where the device has indirect command buffers
+// for compute. Results are the same.
+func WithoutIndirect() Option {
+	return func(c *config) error {
+		c.noIndirect = true
+		return nil
+	}
+}

@@ -1,0 +1,152 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ScalarElement is what a [Scalar] can hold.
+type ScalarElement interface{ ~uint32 | ~int32 | ~float32 }
+
+// scalarStride keeps each scalar at an offset that every GPU family takes for a constant buffer (4 bytes on Apple
+// families, 32 on Macs with other GPUs).
+const scalarStride = 32
+
+// A ScalarPool is storage for scalars whose addresses never change: for the Unsafe variants of package nn, whose scalars
+// a recorded program reads anew on each replay.
+type ScalarPool struct {
+	store Slice[uint32]
+	cap   int
+
+	mu   sync.Mutex
+	used int
+	// state has one entry for each scalar: which submission used it last, and how many open passes use it.
+	state []scalarState
+}
+
+type scalarState struct {
+	lastUse atomic.Uint64
+	open    atomic.Int32
+}
+
+// NewScalarPool allocates storage for capacity scalars.
+func NewScalarPool(rt *Runtime, capacity int) (*ScalarPool, error) {
+	if capacity < 1 || capacity > math.MaxInt32/scalarStride {
+		return nil, &Error{Func: "NewScalarPool", Arg: "capacity", Have: fmt.Sprint(capacity),
+			Need: fmt.Sprintf("1 to %d", math.MaxInt32/scalarStride), Err: ErrLimit}
+	}
+	store, err := newSlice[uint32]("NewScalarPool", rt, capacity*scalarStride/4, true)
+	if err != nil {
+		return nil, err
+	}
+	return &ScalarPool{store: store, cap: capacity, state: make([]scalarState, capacity)}, nil
+}
+
+// Len is the number of scalars handed out, Cap the number there is room for.
+func (s *ScalarPool) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// Cap is the number of scalars there is room for.
+func (s *ScalarPool) Cap() int { return s.cap }
+
+// Runtime is the runtime that the pool belongs to.
+func (s *ScalarPool) Runtime() *Runtime { return s.store.Runtime() }
+
+// Release gives the storage back, under the same rules as [Slice.Release]. The pool's scalars are then refused.
+func (s *ScalarPool) Release() error { return s.store.Release() }
+
+// A Scalar is one value at a fixed device address. The zero Scalar is not valid.
+type Scalar[T ScalarElement] struct {
+	pool  *ScalarPool
+	index int
+}
+
+// NewScalar takes the next place of the pool and stores v there.
+func NewScalar[T ScalarElement](pool *ScalarPool, v T) (Scalar[T], error) {
+	if pool == nil {
+		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Have: "nil", Need: "a scalar pool", Err: ErrMisuse}
+	}
+	if err := pool.store.Valid(); err != nil {
+		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Err: because(ErrClosed, err)}
+	}
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if pool.used == pool.cap {
+		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Have: fmt.Sprintf("%d scalars, all taken", pool.cap), Need: "a free place", Err: ErrLimit}
+	}
+	s := Scalar[T]{pool, pool.used}
+	atomic.StoreUint32(s.word(), bitsOf(v))
+	pool.used++
+	return s, nil
+}
+
+func bitsOf[T ScalarElement](v T) uint32 { return *(*uint32)(unsafe.Pointer(&v)) }
+
+func (s Scalar[T]) word() *uint32 {
+	return (*uint32)(unsafe.Add(s.pool.store.view.a.base, s.index*scalarStride))
+}
+
+func (s Scalar[T]) check(fn string) error {
+	if s.pool == nil {
+		return &Error{Func: fn, Have: "the zero Scalar", Need: "a scalar from NewScalar", Err: ErrMisuse}
+	}
+	if err := s.pool.store.Valid(); err != nil {
+		return &Error{Func: fn, Arg: "pool", Err: because(ErrClosed, err)}
+	}
+	return nil
+}
+
+// View is the scalar's address: 4 bytes.
+func (s Scalar[T]) View() View {
+	if s.pool == nil {
+		return View{}
+	}
+	return s.pool.store.view.Bytes(s.index*scalarStride, s.index*scalarStride+4)
+}
+
+// Get is the value.
+func (s Scalar[T]) Get() (T, error) {
+	var v T
+	if err := s.check("Scalar.Get"); err != nil {
+		return v, err
+	}
+	if !s.pool.store.view.a.hold() {
+		return v, &Error{Func: "Scalar.Get", Arg: "pool", Have: "released storage", Err: ErrClosed}
+	}
+	defer s.pool.store.view.a.unref()
+	bits := atomic.LoadUint32(s.word())
+	return *(*T)(unsafe.Pointer(&bits)), nil
+}
+
+// Set changes the value for later submissions and replays. It is refused with [ErrBusy], and nothing changes, while a
+// submission that uses the scalar has not completed or a pass that uses it is being encoded. A float that is not finite
+// is refused with [ErrScalar].
+func (s Scalar[T]) Set(v T) error {
+	const fn = "Scalar.Set"
+	if err := s.check(fn); err != nil {
+		return err
+	}
+	if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+		return &Error{Func: fn, Arg: "v", Have: fmt.Sprint(v), Need: "a finite value", Err: ErrScalar}
+	}
+	a := s.pool.store.view.a
+	if !a.hold() {
+		return &Error{Func: fn, Arg: "pool", Have: "released storage", Err: ErrClosed}
+	}
+	defer a.unref()
+	state := &s.pool.state[s.index]
+	if state.open.Load() > 0 || a.open.Load() > 0 {
+		return &Error{Func: fn, Have: "a pass that uses the scalar and is still being encoded", Need: "no such pass", Err: ErrBusy}
+	}
+	if last := max(state.lastUse.Load(), a.lastUse.Load()); !a.rt.passed(last) {
+		return &Error{Func: fn, Have: "a submission that uses the scalar and has not completed", Need: "its completion", Err: ErrBusy}
+	}
+	atomic.StoreUint32(s.word(), bitsOf(v))
+	return nil
+}

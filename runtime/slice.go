@@ -1,0 +1,131 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Slice is typed device memory, like a Go slice: a value that refers to a range of an allocation. Parts made with
+// [Slice.Slice] share the allocation.
+type Slice[T Element] struct {
+	view View
+	// owner is set in the slice that NewSlice returned and in its copies, not in parts of it: only these may release.
+	owner bool
+}
+
+// NewSlice allocates device memory for n elements, all zero. The memory starts at a multiple of 256 bytes.
+func NewSlice[T Element](rt *Runtime, n int) (Slice[T], error) {
+	return newSlice[T]("NewSlice", rt, n, true)
+}
+
+// SliceOf allocates device memory and copies data into it.
+func SliceOf[T Element](rt *Runtime, data []T) (Slice[T], error) {
+	s, err := newSlice[T]("SliceOf", rt, len(data), false)
+	if err != nil {
+		return s, err
+	}
+	copy(s.view.host(), bytesOf(data))
+	return s, nil
+}
+
+func newSlice[T Element](fn string, rt *Runtime, n int, zero bool) (Slice[T], error) {
+	size := sizeOf[T]()
+	switch {
+	case rt == nil:
+		return Slice[T]{}, &Error{Func: fn, Arg: "rt", Have: "nil", Need: "an open runtime", Err: ErrMisuse}
+	case n < 0 || n > math.MaxInt/size:
+		return Slice[T]{}, &Error{Func: fn, Arg: "n", Have: fmt.Sprint(n), Need: fmt.Sprintf("0 to %d elements", math.MaxInt/size), Err: ErrShape}
+	}
+	a, err := rt.allocate(fn, n*size, zero)
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	return Slice[T]{view: View{a: a, n: n * size}, owner: true}, nil
+}
+
+// Len is the number of elements.
+func (s Slice[T]) Len() int { return s.view.n / sizeOf[T]() }
+
+// View is the slice's range of bytes.
+func (s Slice[T]) View() View { return s.view }
+
+// Runtime is the runtime that the memory belongs to, nil for the zero Slice.
+func (s Slice[T]) Runtime() *Runtime { return s.view.Runtime() }
+
+// Valid says why the slice cannot be used, as [View.Valid] does.
+func (s Slice[T]) Valid() error { return s.view.Valid() }
+
+// Slice is the part from element i up to element j, in the same memory. Bounds out of range give a slice that is not
+// valid, and every use of it returns the reason.
+func (s Slice[T]) Slice(i, j int) Slice[T] {
+	n, size := s.Len(), sizeOf[T]()
+	if s.view.bad != nil {
+		return Slice[T]{view: s.view}
+	}
+	if i < 0 || j < i || j > n {
+		return Slice[T]{view: View{a: s.view.a, bad: &Error{Func: "Slice.Slice", Arg: fmt.Sprintf("[%d:%d]", i, j),
+			Have: fmt.Sprintf("%d elements", n), Need: "0 <= i <= j <= length", Err: ErrShape}}}
+	}
+	return Slice[T]{view: View{a: s.view.a, off: s.view.off + i*size, n: (j - i) * size}}
+}
+
+// Read copies the elements to dst, which must be of the same length. It first waits for the submitted work that writes
+// to this allocation, and returns that work's error if it failed. A pass that is still being encoded is not waited for:
+// if it writes to the allocation, Read returns [ErrBusy].
+func (s Slice[T]) Read(dst []T) error {
+	if err := s.hostAccess("Slice.Read", "dst", len(dst), false); err != nil {
+		return err
+	}
+	copy(bytesOf(dst), s.view.host())
+	s.view.a.unref()
+	return nil
+}
+
+// Write copies src, which must be of the same length, to the elements. It first waits for the submitted work that uses
+// this allocation, so that work sees the elements as they were when it was submitted. A pass that is still being encoded
+// is not waited for: if it uses the allocation, Write returns [ErrBusy].
+func (s Slice[T]) Write(src []T) error {
+	if err := s.hostAccess("Slice.Write", "src", len(src), true); err != nil {
+		return err
+	}
+	copy(s.view.host(), bytesOf(src))
+	s.view.a.unref()
+	return nil
+}
+
+// hostAccess checks a host copy and waits for the work that it has to wait for. Without an error it holds a reference on
+// the allocation, so that neither Release nor Close on another goroutine takes the memory away under the copy.
+func (s Slice[T]) hostAccess(fn, arg string, n int, write bool) error {
+	if e := s.view.invalid(); e != nil {
+		return &Error{Func: fn, Arg: e.Arg, Have: e.Have, Need: e.Need, Err: e.Err}
+	}
+	if n != s.Len() {
+		return &Error{Func: fn, Arg: arg, Have: fmt.Sprintf("%d elements", n), Need: fmt.Sprint(s.Len()), Err: ErrShape}
+	}
+	if !s.view.a.hold() {
+		return &Error{Func: fn, Have: "memory that was released", Need: "live memory", Err: ErrClosed}
+	}
+	if err := s.view.a.settle(fn, write); err != nil {
+		s.view.a.unref()
+		return err
+	}
+	return nil
+}
+
+// Release gives the memory back. Work that was encoded before keeps it until it has completed, and programs that were
+// recorded with it until they are released; any new use is refused with [ErrClosed]. Only the slice that NewSlice or
+// SliceOf returned can be released, and only once; its parts go with it.
+func (s Slice[T]) Release() error {
+	switch {
+	case s.view.a == nil:
+		return &Error{Func: "Slice.Release", Have: "the zero Slice", Need: "a slice of device memory", Err: ErrShape}
+	case !s.owner:
+		return &Error{Func: "Slice.Release", Have: "a part of another slice", Need: "the slice that NewSlice or SliceOf returned", Err: ErrMisuse}
+	case s.view.a.rt.closed.Load():
+		return &Error{Func: "Slice.Release", Have: "memory of a closed runtime", Need: "live memory", Err: ErrClosed}
+	case s.view.a.released.Swap(true):
+		return &Error{Func: "Slice.Release", Have: "memory that was released", Need: "live memory", Err: ErrClosed}
+	}
+	s.view.a.unref()
+	return nil
+}
