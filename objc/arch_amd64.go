@@ -1,0 +1,3 @@
+package objc
+
+var thisArch = amd64
