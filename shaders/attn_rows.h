@@ -3,11 +3,10 @@
 #ifndef INGOT_ATTN_ROWS_H
 #define INGOT_ATTN_ROWS_H
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 // One past the last key that the query at q_abs may see among keys at kv_pos, kv_pos + 1, ...; at most tkv.
-static inline uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
+INGOT_FUNC uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
     if (q_abs < kv_pos) {
         return 0u;
     }
@@ -16,7 +15,7 @@ static inline uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
 }
 
 // The first key that it may see: the last `window` positions including its own, all of them if window is 0. At most end.
-static inline uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint end) {
+INGOT_FUNC uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint end) {
     if (window == 0u || q_abs + 1ul <= ulong(window)) {
         return 0u;
     }
@@ -35,10 +34,10 @@ static inline uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint
 // only in its own keys, which makes what lies outside its window irrelevant, NaN included.
 // Online softmax: Milakov and Gimelshein, arXiv:1805.02867; FlashAttention, Dao et al., arXiv:2205.14135.
 template <uint D, uint R, uint G>
-static inline void ingot_attn_rows(device const float* q, device const float* k, device const float* v, device float* o,
-                                   uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
-                                   uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
-                                   uint lane) {
+INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, device const float* v, device float* o,
+                                uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
+                                uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
+                                uint lane) {
     const uint quads = D / 4u / R;
     const uint rows = 32u / R;
     ulong t0 = ulong(tile) * ulong(G * rows) + ulong(simdgroup * rows);
@@ -73,6 +72,7 @@ static inline void ingot_attn_rows(device const float* q, device const float* k,
     device const float4* q4 = (device const float4*)q;
     float query[D / R];
     float sum[D / R];
+#pragma unroll
     for (uint i = 0u; i < quads; i++) {
         float4 value = float4(0.0f);
         if (live) {
@@ -96,6 +96,7 @@ static inline void ingot_attn_rows(device const float* q, device const float* k,
     float weight = 0.0f;
     for (uint key = first_all; key < end_all; key++) {
         float score = 0.0f;
+#pragma unroll
         for (uint i = 0u; i < quads; i++) {
             float4 value = k4[at + ulong(i * R)];
             score = fma(query[4u * i], value.x, score);
@@ -103,6 +104,7 @@ static inline void ingot_attn_rows(device const float* q, device const float* k,
             score = fma(query[4u * i + 2u], value.z, score);
             score = fma(query[4u * i + 3u], value.w, score);
         }
+#pragma unroll
         for (uint m = R / 2u; m > 0u; m /= 2u) {
             score += simd_shuffle_xor(score, ushort(m));
         }
@@ -113,6 +115,7 @@ static inline void ingot_attn_rows(device const float* q, device const float* k,
             float p = precise::exp(score - most_now);
             weight = fma(weight, keep, p);
             most = most_now;
+#pragma unroll
             for (uint i = 0u; i < quads; i++) {
                 float4 value = v4[at + ulong(i * R)];
                 sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
@@ -128,15 +131,21 @@ static inline void ingot_attn_rows(device const float* q, device const float* k,
         // No key seen: weight is exactly 0. A NaN weight is not, and stays visible.
         float inverse = weight == 0.0f ? 0.0f : 1.0f / weight;
         ulong out = row * 4ul;
-        device bfloat* o16 = (device bfloat*)o;
-        for (uint i = 0u; i < quads; i++) {
-            for (uint j = 0u; j < 4u; j++) {
-                float value = sum[4u * i + j] * inverse;
-                ulong to = out + ulong(i * R * 4u + j);
-                if (out_bf16 != 0u) {
-                    o16[to] = bfloat(value);
-                } else {
-                    o[to] = value;
+        if (out_bf16 != 0u) {
+            device bfloat* o16 = (device bfloat*)o;
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    o16[out + ulong(i * R * 4u + j)] = bfloat(sum[4u * i + j] * inverse);
+                }
+            }
+        } else {
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    o[out + ulong(i * R * 4u + j)] = sum[4u * i + j] * inverse;
                 }
             }
         }

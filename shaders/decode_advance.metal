@@ -1,7 +1,6 @@
 // The end of a decode step: what the next one needs, without the host.
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 // Words of the decode state. The single u32 values are also what other kernels of the step bind.
 #define INGOT_STATE_TOKEN 0            // token that the step embeds

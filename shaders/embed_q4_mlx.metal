@@ -1,7 +1,6 @@
 // Embedding lookup in an MLX 4-bit affine table.
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 // out[t, c] = out_scale * (scale * code + bias) of row ids[t]; an id outside the vocabulary gives a row of zeros.
 //

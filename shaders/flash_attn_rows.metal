@@ -1,8 +1,7 @@
 // Flash attention by query rows.
 
-#include <metal_stdlib>
+#include "common.h"
 #include "attn_rows.h"
-using namespace metal;
 
 // o[b, t, h] = softmax over the visible keys s of (scale * q[b, t, h] . k[b, s, h']) times v[b, s, h'],
 // h' = h / (H / Hkv). The query is at position q_pos + t, key s at kv_pos + s; it is visible if it is among the first Tkv,

@@ -3,10 +3,9 @@
 // In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
 // so banks and x start at a multiple of 8 bytes. No threadgroup memory.
 
-#include <metal_stdlib>
+#include "common.h"
 #include "gelu.h"
 #include "q4_mlx.h"
-using namespace metal;
 
 // y[r] = sum over c of w[r, c] * x[c]
 //
@@ -29,6 +28,7 @@ kernel void gemv_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
     float sum[INGOT_Q4_ROWS];
     ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
     if (lane == 0u) {
+#pragma unroll
         for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
             if (r < rows - row0) {
                 y[ulong(row0) + ulong(r)] = sum[r];
@@ -87,6 +87,7 @@ kernel void gemv_q4_mlx_simd_qkv(device const uint2* q_packed [[buffer(0)]],
     float sum[INGOT_Q4_ROWS];
     ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
     if (lane == 0u) {
+#pragma unroll
         for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
             if (r < rows - row0) {
                 y[ulong(row0) + ulong(r)] = sum[r];
@@ -123,6 +124,7 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
     ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
     if (lane == 0u) {
         device bfloat* mid16 = (device bfloat*)mid;
+#pragma unroll
         for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
             if (r < rows - row0) {
                 float value = ingot_gelu(gate[r]) * up[r];

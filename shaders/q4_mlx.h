@@ -8,8 +8,7 @@
 #ifndef INGOT_Q4_MLX_H
 #define INGOT_Q4_MLX_H
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 #define INGOT_Q4_ROWS 4           // rows that a simdgroup computes at once
 #define INGOT_Q4_GROUP_ROWS 8u    // rows of a threadgroup: two simdgroups
@@ -18,7 +17,7 @@ using namespace metal;
 
 // acc + the dot product of four codes with x. The codes are the low 16 bits of w, left where they are: x[j] has been
 // divided by 16^j instead, which is exact.
-static inline float ingot_q4_dot4(uint w, thread const float* x, float acc) {
+INGOT_FUNC float ingot_q4_dot4(uint w, thread const float* x, float acc) {
     acc = fma(x[0], float(w & 0x000fu), acc);
     acc = fma(x[1], float(w & 0x00f0u), acc);
     acc = fma(x[2], float(w & 0x0f00u), acc);
@@ -31,13 +30,14 @@ static inline float ingot_q4_dot4(uint w, thread const float* x, float acc) {
 //
 // Per step a lane holds 16 elements of x and their sum, and uses them for four rows: a row's groups contribute
 // scale * sum(code * x) + bias * sum(x). Algorithm: qmv_fast and qdot of MLX (mlx/backend/metal/kernels/quantized.h).
-static inline void ingot_q4_rows(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x, uint rows,
-                                 uint cols, uint group_size, uint row0, uint lane, thread float* sum) {
+INGOT_FUNC void ingot_q4_rows(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x, uint rows,
+                              uint cols, uint group_size, uint row0, uint lane, thread float* sum) {
     ulong row_words = ulong(cols / INGOT_Q4_LANE_COLS);
     ulong row_groups = ulong(cols / group_size);
     ulong group_step = ulong(INGOT_Q4_BLOCK / group_size);
     ulong word[INGOT_Q4_ROWS];
     ulong group[INGOT_Q4_ROWS];
+#pragma unroll
     for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
         ulong row = ulong(row0) + ulong(r);
         if (row >= ulong(rows)) {
@@ -51,6 +51,7 @@ static inline void ingot_q4_rows(device const uint2* packed, device const bfloat
     for (uint col = lane * INGOT_Q4_LANE_COLS; col < cols; col += INGOT_Q4_BLOCK) {
         float xs[16];
         float total = 0.0f;
+#pragma unroll
         for (uint i = 0u; i < 4u; i++) {
             bfloat4 v = x[quad + ulong(i)];
             float a = float(v.x);
@@ -63,6 +64,7 @@ static inline void ingot_q4_rows(device const uint2* packed, device const bfloat
             xs[4u * i + 2u] = c * 0.00390625f;
             xs[4u * i + 3u] = d * 0.000244140625f;
         }
+#pragma unroll
         for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
             uint2 w = packed[word[r]];
             bfloat2 s = sb[group[r]];
@@ -76,6 +78,7 @@ static inline void ingot_q4_rows(device const uint2* packed, device const bfloat
         }
         quad += 128ul;
     }
+#pragma unroll
     for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
         sum[r] = simd_sum(sum[r]);
     }

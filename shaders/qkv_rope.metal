@@ -1,7 +1,6 @@
 // Per-head RMS normalisation, rotary position embedding and the key-value cache store of one attention layer.
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 #define INGOT_ROPE_GROUP_ROWS 8u    // head rows of a threadgroup: one simdgroup each
 

@@ -1,13 +1,12 @@
 // RMS normalisation of rows (Zhang and Sennrich, arXiv:1910.07467). The weight multiplies as it is: Gemma's (1 + w) is
 // folded on the host.
 
-#include <metal_stdlib>
+#include "common.h"
 #include "reduce.h"
-using namespace metal;
 
 // 1 / sqrt(mean(x^2) + eps) of a row, in every thread of its threadgroup. Sums in f32: |x| stays below 1e18 or so.
-static inline float ingot_inverse_rms(device const float* x, uint dim, float eps, threadgroup float* scratch, uint thread_index,
-                                      uint threads, uint lane, uint simdgroup, uint simdgroups) {
+INGOT_FUNC float ingot_inverse_rms(device const float* x, uint dim, float eps, threadgroup float* scratch, uint thread_index,
+                                   uint threads, uint lane, uint simdgroup, uint simdgroups) {
     float squares = 0.0f;
     for (uint i = thread_index; i < dim; i += threads) {
         float v = x[i];

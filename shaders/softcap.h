@@ -3,18 +3,17 @@
 #ifndef INGOT_SOFTCAP_H
 #define INGOT_SOFTCAP_H
 
-#include <metal_stdlib>
-using namespace metal;
+#include "common.h"
 
 // Not infinite and not NaN, from the bits: stays right under any floating-point flags.
-static inline bool ingot_finite(float x) {
+INGOT_FUNC bool ingot_finite(float x) {
     return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
 }
 
 // softcap(x) = cap * tanh(x / cap)     (Gemma 2 report, arXiv:2408.00118, section 2)
 // A cap that is not positive and finite means none: x comes back. x / cap is limited to +-16, where tanh has long been
 // +-1 in f32.
-static inline float ingot_softcap(float x, float cap) {
+INGOT_FUNC float ingot_softcap(float x, float cap) {
     if (!ingot_finite(cap) || cap <= 0.0f) {
         return x;
     }

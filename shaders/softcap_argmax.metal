@@ -1,9 +1,8 @@
 // The most likely token.
 
-#include <metal_stdlib>
+#include "common.h"
 #include "reduce.h"
 #include "softcap.h"
-using namespace metal;
 
 // token = the index of the greatest finite logit, the lowest one among equals; 0xffffffff if no logit is finite.
 // value = softcap(logits[token]), cap * tanh(x / cap); 0 without a token.
@@ -37,6 +36,7 @@ kernel void softcap_argmax_one_pass(device const float* logits [[buffer(0)]],
             at = uint(i);
         }
     }
+#pragma unroll
     for (uint m = 16u; m > 0u; m /= 2u) {
         float other = simd_shuffle_xor(best, ushort(m));
         uint other_at = simd_shuffle_xor(at, ushort(m));
@@ -59,6 +59,7 @@ kernel void softcap_argmax_one_pass(device const float* logits [[buffer(0)]],
         best = best_value[lane];
         at = best_index[lane];
     }
+#pragma unroll
     for (uint m = 16u; m > 0u; m /= 2u) {
         float other = simd_shuffle_xor(best, ushort(m));
         uint other_at = simd_shuffle_xor(at, ushort(m));
