@@ -15,6 +15,9 @@ type Module struct {
 	Aliases   []*Alias
 	Comdats   []*Comdat
 	NamedMD   []*NamedMD
+	// SyncScopes names the synchronisation scopes that Instr.SyncScope numbers; empty means LLVM's own two,
+	// "singlethread" and "" (the system).
+	SyncScopes []string
 	// Skipped names the blocks and records that were read over because they have no meaning here, each once.
 	Skipped []string
 }

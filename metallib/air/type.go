@@ -46,6 +46,9 @@ type Type struct {
 	Opaque bool
 	// Name is the name of a named struct, or of a type of OtherKind.
 	Name string
+	// Identified is set for structs made with NamedStruct, which are types of their own even without a name; an unnamed
+	// one is printed by its number, which is in Bits.
+	Identified bool
 	// Ret, Params and Variadic describe a function type.
 	Ret      *Type
 	Params   []*Type
@@ -142,7 +145,7 @@ func (ts *Types) Struct(packed bool, fields ...*Type) *Type {
 // NamedStruct makes a new named struct; fields may be set afterwards (a struct may contain pointers to itself).
 // Each call makes a distinct type, as in LLVM.
 func (ts *Types) NamedStruct(name string) *Type {
-	return ts.intern(fmt.Sprintf("named %d %s", len(ts.ids), name), Type{Kind: StructKind, Name: name})
+	return ts.intern(fmt.Sprintf("named %d %s", len(ts.ids), name), Type{Kind: StructKind, Name: name, Identified: true})
 }
 
 // FuncType is the type of a function.
@@ -233,6 +236,9 @@ func (t *Type) String() string {
 	case StructKind:
 		if t.Name != "" {
 			return "%" + quoteName(t.Name)
+		}
+		if t.Identified {
+			return fmt.Sprintf("%%%d", t.Bits)
 		}
 		return t.Body()
 	case FunctionKind:
