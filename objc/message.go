@@ -153,6 +153,46 @@ func (m *Message) SendError(id ID, words ...uintptr) (uintptr, error) {
 	return 0, ErrorOf(c.err)
 }
 
+// SendErrorOut is [Message.SendError] for a message that has one more argument before the NSError**: a place for an
+// object. Neither is among words. The object comes back retained: it is the caller's to release.
+func (m *Message) SendErrorOut(id ID, words ...uintptr) (result uintptr, out ID, err error) {
+	if id == 0 {
+		return 0, 0, fmt.Errorf("objc: %s sent to nil", m.name)
+	}
+	defer NewPool().Drain()
+	place := NewScratch()
+	defer place.Free()
+	object, address := place.Words(1)
+	object[0] = 0
+	var all [maxWords]uintptr
+	n := copy(all[:maxWords-2], words)
+	all[n] = address
+	result, err = m.SendError(id, all[:n+1]...)
+	if err != nil {
+		return 0, 0, err
+	}
+	return result, ID(object[0]).Retain(), nil
+}
+
+// SendChecked sends a message without a result, and returns what would be latched.
+func (m *Message) SendChecked(id ID, words ...uintptr) error {
+	if id == 0 {
+		return fmt.Errorf("objc: %s sent to nil", m.name)
+	}
+	c := getCall()
+	defer putCall(c)
+	return m.do(c, id, words)
+}
+
+// SendNSError sends a message whose result is an NSError, and copies it: an [*Error]. Nil gives nil.
+func (m *Message) SendNSError(id ID, words ...uintptr) error {
+	if id == 0 {
+		return nil
+	}
+	defer NewPool().Drain()
+	return ErrorOf(ID(m.Send(id, words...)))
+}
+
 // SendString sends a message whose result is an NSString, and copies it. Nil gives "".
 func (m *Message) SendString(id ID, words ...uintptr) string {
 	if id == 0 {

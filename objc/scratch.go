@@ -105,3 +105,7 @@ func Pointer(p unsafe.Pointer) uintptr {
 	}
 	return uintptr(p)
 }
+
+// WordPointer makes a pointer of a word that came as a result or argument: memory outside Go's heap, or memory that
+// whoever sent it keeps alive.
+func WordPointer(w uintptr) unsafe.Pointer { return toPointer(w) }

@@ -1,0 +1,105 @@
+package mtl
+
+import (
+	"sync"
+
+	"github.com/ingot-metal/ingot/objc"
+)
+
+// valueClass is a class whose objects hold values: descriptors and options. Where Metal's own class cannot be used (no
+// Metal here, or a device that is a Go object), a Go class of the same name stands in.
+type valueClass struct {
+	name       string
+	properties []property
+}
+
+type property struct {
+	get, set string
+	words    int
+	object   bool // holds a reference
+	initial  uint64
+}
+
+// values are what one object holds.
+type values struct {
+	sync.Mutex
+	class *valueClass
+	words [][3]uintptr
+}
+
+// Dealloc releases the objects among the values.
+func (v *values) Dealloc() {
+	for i, p := range v.class.properties {
+		if p.object {
+			objc.ID(v.words[i][0]).Release()
+		}
+	}
+}
+
+func (c *valueClass) make() any {
+	v := &values{class: c, words: make([][3]uintptr, len(c.properties))}
+	for i, p := range c.properties {
+		v.words[i][0] = uintptr(p.initial)
+	}
+	return v
+}
+
+func (v *values) set(i int, c *objc.Call) {
+	p := &v.class.properties[i]
+	var w [3]uintptr
+	for k := range p.words {
+		w[k] = c.Word(k)
+	}
+	if p.object {
+		objc.ID(w[0]).Retain()
+	}
+	v.Lock()
+	old := v.words[i]
+	v.words[i] = w
+	v.Unlock()
+	if p.object {
+		objc.ID(old[0]).Release()
+	}
+}
+
+func (v *values) get(i int, c *objc.Call) {
+	v.Lock()
+	defer v.Unlock()
+	w := v.words[i]
+	if v.class.properties[i].object {
+		// The sender gets a reference of its own: another goroutine may set the property meanwhile.
+		objc.ID(w[0]).Retain().Autorelease()
+	}
+	c.Return(w[:v.class.properties[i].words]...)
+}
+
+// register makes and registers the Go class.
+func (c *valueClass) register() {
+	m := map[string]objc.Method{}
+	for i, p := range c.properties {
+		m[p.get] = func(call *objc.Call) { call.Self().(*values).get(i, call) }
+		m[p.set] = func(call *objc.Call) { call.Self().(*values).set(i, call) }
+	}
+	var class *objc.GoClass
+	m["copy"] = func(call *objc.Call) {
+		from := call.Self().(*values)
+		to := c.make().(*values)
+		from.Lock()
+		copy(to.words, from.words)
+		for i, p := range c.properties {
+			if p.object {
+				objc.ID(to.words[i][0]).Retain()
+			}
+		}
+		from.Unlock()
+		call.ReturnNew(class.New(to))
+	}
+	class = objc.NewGoClass(c.name, m)
+	class.Register(c.make)
+}
+
+func init() {
+	for i := range valueClasses {
+		valueClasses[i].register()
+	}
+}
