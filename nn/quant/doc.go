@@ -1,0 +1,21 @@
+// Package quant handles block-quantised weights on the host: packing, quantising, converting between layouts, and
+// reference arithmetic. It knows nothing of devices; package nn takes its results to one.
+//
+// # MLX 4-bit affine
+//
+// [Q4MLX] is the format that MLX (https://github.com/ml-explore/mlx, mx.quantize with mode "affine" and 4 bits) calls
+// affine: each run of GroupSize columns of a row has a scale and a bias, and a weight is
+//
+//	w = scale * code + bias,  code = 0 .. 15
+//
+// A word of Packed holds the codes of eight consecutive columns, the first in the lowest four bits. MLX keeps scales and
+// biases in two tensors; Q4MLX interleaves them, so that a kernel loads both at once:
+//
+//	Packed        uint32    [Rows, Cols/8]
+//	ScalesBiases  bfloat16  [Rows, Cols/GroupSize, 2]: scale, bias
+//
+// The group size is 32, 64, 128, 256 or 512 and divides the number of columns: a ragged last group is refused, as MLX
+// refuses it.
+//
+// Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
+package quant

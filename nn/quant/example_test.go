@@ -1,0 +1,33 @@
+package quant_test
+
+import (
+	"fmt"
+
+	"github.com/ingot-metal/ingot/nn/quant"
+)
+
+func Example() {
+	w := make([]float32, 2*32)
+	for i := range w {
+		w[i] = float32(i%16)/8 - 1 // -1, -0.875, ... 0.875
+	}
+	q, err := quant.QuantizeQ4MLX(w, 2, 32, 32)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	back := make([]float32, len(w))
+	if err := q.Dequantize(back); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d weights in %d words, scale %v, bias %v\n", len(w), len(q.Packed), q.ScalesBiases[0], q.ScalesBiases[1])
+	fmt.Println(back[0], back[1], back[15])
+
+	_, err = quant.QuantizeQ4MLX(w, 2, 32, 64)
+	fmt.Println(err)
+	// Output:
+	// 64 weights in 8 words, scale 0.125, bias -1
+	// -1 -0.875 0.875
+	// quant.QuantizeQ4MLX: columns: have 32, need a multiple of the group size 64: shape mismatch
+}
