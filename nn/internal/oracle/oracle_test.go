@@ -234,6 +234,10 @@ func TestQKVStore(t *testing.T) {
 		equal(t, widen(cache), r.CacheV)
 	}
 	equal(t, true, s.Store(cache[:3], cache[:3], 0, 3).Skipped)
+	s.Position = math.MaxUint32
+	equal(t, true, s.Store(cache, cache, 0, 7).Skipped) // its second position has no number
+	s.Position--
+	equal(t, false, s.Store(cache, cache, 0, 7).Skipped)
 
 	s.VWeight = []float32{1, 1}
 	r = s.RoPE()
@@ -291,24 +295,56 @@ func TestAttentionRows(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	d := StartDecode([]uint32{2, 5, 6}, 4)
+	d := StartDecode([]uint32{2, 5, 6}, 4, 100, 128, 1, 7)
+	want := d
+	step := func(argmax uint32) {
+		t.Helper()
+		d.Advance(argmax)
+		equal(t, want, d)
+	}
 	equal(t, uint32(2), d.Token)
 	equal(t, uint32(1), d.KVLength)
-	d.Advance(90, 128, 4)
-	equal(t, Decode{Token: 5, Position: 1, KVLength: 2, KVOffset: 128, Count: 1, Prompt: d.Prompt, Output: []uint32{90, 0, 0, 0}}, d)
-	d.Advance(91, 128, 4)
-	equal(t, uint32(6), d.Token)
-	d.Advance(92, 128, 4)
-	equal(t, uint32(92), d.Token) // the prompt is used up
-	d.Advance(93, 128, 4)
-	equal(t, uint32(4), d.Count)
+	want.Token, want.Position, want.KVLength, want.CacheOffset = 5, 1, 2, 128
+	step(1) // the prompt goes on: an end token that the model would choose does not count
+	want.Token, want.Position, want.KVLength, want.CacheOffset = 6, 2, 3, 256
+	step(NoToken)
+	want.Token, want.Position, want.KVLength, want.CacheOffset, want.Output = 92, 3, 4, 384, []uint32{92}
+	step(92)
 	full := d
-	d.Advance(94, 128, 4)
-	equal(t, full, d)
-	equal(t, []uint32{90, 91, 92, 93}, d.Output)
 
-	d = StartDecode(nil, 1)
-	equal(t, uint32(0), d.Token)
+	want.Status, want.Output = EndToken, []uint32{92, 7}
+	step(7)
+	step(93) // nothing more happens
+
+	d, want = full, full
+	want.Status = NothingToChoose
+	step(NoToken)
+
+	// The token that fills the output is still produced; an end token in the last place is an end token.
+	d, want = full, full
+	want.Status, want.OutputCapacity, want.Output = OutputFull, 2, []uint32{92, 93}
+	d.OutputCapacity = 2
+	step(93)
+	d, want = full, full
+	want.Status, want.OutputCapacity, want.Output = EndToken, 2, []uint32{92, 1}
+	d.OutputCapacity = 2
+	step(1)
+	d, want = full, full
+	want.Status, want.OutputCapacity = OutputFull, 1
+	d.OutputCapacity = 1
+	step(93)
+
+	// The cache: position 3 is the last of four, in the prompt and after it.
+	d, want = full, full
+	want.Status, want.KVCapacity, want.Output = CacheFull, 4, []uint32{92, 93}
+	d.KVCapacity = 4
+	step(93)
+	d = StartDecode([]uint32{2, 5}, 4, 1, 8)
+	want = d
+	want.Status = CacheFull
+	step(3)
+
+	equal(t, uint32(0), StartDecode(nil, 1, 1, 1).Token)
 }
 
 func Example() {

@@ -45,7 +45,7 @@ type QKV struct {
 type QKVResult struct {
 	Q, K, V        []float64
 	CacheK, CacheV []float64
-	Skipped        bool // the store did not fit: nothing changed
+	Skipped        bool // the store was refused: nothing changed
 }
 
 // RoPE normalises each head of Q and K by [RMSNorm] and rotates it by [RoPE], position Position + t for row t. V is
@@ -61,12 +61,12 @@ func (s QKV) RoPE() QKVResult {
 // Store is [QKV.RoPE] followed by copying the T·Hkv·D finished keys and values to element offset of the two caches,
 // which hold capacity elements each.
 //
-// If they do not fit there, offset + T·Hkv·D > capacity, the whole operation is skipped: queries, keys, values and
-// caches keep what they have. offset comes from device memory, so it may be anything, and the sum is one of
-// mathematics: it does not wrap.
+// If they do not fit there, offset + T·Hkv·D > capacity, or if a position is no uint32, the whole operation is skipped:
+// queries, keys, values and caches keep what they have. Offset and position come from device memory, so they may be
+// anything, and the sums are those of mathematics: they do not wrap.
 func (s QKV) Store(cacheK, cacheV []float32, offset, capacity uint64) QKVResult {
 	n := uint64(s.T) * uint64(s.Hkv) * uint64(s.D)
-	if n > capacity || offset > capacity-n {
+	if n > capacity || offset > capacity-n || s.Position+uint64(s.T)-1 > math.MaxUint32 {
 		return QKVResult{
 			Q: widen(s.Q), K: widen(s.K), V: widen(s.V),
 			CacheK: widen(cacheK), CacheV: widen(cacheV),
