@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/safetensors"
+	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
@@ -21,16 +22,25 @@ type Checkpoint struct {
 	tensors *safetensors.Tensors
 }
 
-// Matrix is a weight matrix, [Rows][Cols]: either Dense, or in MLX's 4-bit affine format, w = scale·code + bias.
+// Matrix is a weight matrix, [Rows][Cols], as it is stored: in full, or quantised.
 type Matrix struct {
 	Name       string
 	Rows, Cols int
 
-	Dense []float32
+	Dense []float32    // nil if the matrix is quantised
+	Q4    *quant.Q4MLX // nil if it is not
+}
 
-	Group          int             // columns that share a scale and a bias; 0 if the matrix is dense
-	Words          []uint32        // [Rows][Cols/8], eight codes each, the lowest four bits first
-	Scales, Biases []half.BFloat16 // [Rows][Cols/Group]
+// Quantised is the matrix in MLX's 4-bit format: as stored, or quantised now in groups of group columns.
+func (m Matrix) Quantised(group int) (quant.Q4MLX, error) {
+	if m.Q4 != nil {
+		return *m.Q4, nil
+	}
+	q, err := quant.QuantizeQ4MLX(m.Dense, m.Rows, m.Cols, group)
+	if err != nil {
+		return q, fmt.Errorf("tensor %q: %w", m.Name, err)
+	}
+	return q, nil
 }
 
 // Open opens the checkpoint in dir, and checks its configuration and the names, types and shapes of all its tensors.
@@ -194,23 +204,27 @@ func (c *Checkpoint) Matrix(name string, rows, cols int) (m Matrix, err error) {
 		m.Dense, err = c.floats(name+".weight", []int64{int64(rows), int64(cols)}, plainTypes...)
 		return m, err
 	}
-	m.Group = c.Config.GroupSize
-	data, _, err := c.tensors.Read(name+".weight", []int64{int64(rows), int64(cols / 8)}, "U32")
-	if err != nil {
-		return m, err
-	}
-	m.Words = make([]uint32, len(data)/4)
-	for i := range m.Words {
-		m.Words[i] = binary.LittleEndian.Uint32(data[4*i:])
-	}
-	groups := []int64{int64(rows), int64(cols / m.Group)}
-	for suffix, into := range map[string]*[]half.BFloat16{".scales": &m.Scales, ".biases": &m.Biases} {
-		values, err := c.floats(name+suffix, groups, "BF16")
-		if err != nil {
+	t := quant.MLXTensors{Rows: rows, Cols: cols, GroupSize: c.Config.GroupSize}
+	groups := []int64{int64(rows), int64(cols / t.GroupSize)}
+	for _, part := range []struct {
+		name  string
+		shape []int64
+		dtype string
+		into  *[]byte
+	}{
+		{".weight", []int64{int64(rows), int64(cols / quant.CodesPerWord)}, "U32", &t.Weight},
+		{".scales", groups, "BF16", &t.Scales},
+		{".biases", groups, "BF16", &t.Biases},
+	} {
+		if *part.into, _, err = c.tensors.Read(name+part.name, part.shape, part.dtype); err != nil {
 			return m, err
 		}
-		*into = half.BFloat16s(values) // exact: they were bfloat16
 	}
+	q, err := quant.FromMLX(t)
+	if err != nil {
+		return m, fmt.Errorf("tensor %q: %w", name, err)
+	}
+	m.Q4 = &q
 	return m, nil
 }
 

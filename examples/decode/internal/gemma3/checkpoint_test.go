@@ -115,15 +115,29 @@ func TestCheckpointForms(t *testing.T) {
 	if w, err := c.Vector(Layer(0, InputNorm), 64); err != nil || w[0] != 0.25 {
 		t.Error(w, err)
 	}
-	if m, err := c.Matrix(Layer(0, Up), 128, 64); err != nil || m.Group != 0 || len(m.Dense) != 128*64 || m.Dense[5] != float32(1.0/3) {
+	if m, err := c.Matrix(Layer(0, Up), 128, 64); err != nil || m.Q4 != nil || len(m.Dense) != 128*64 || m.Dense[5] != float32(1.0/3) {
 		t.Error(m, err)
 	}
 	m, err := c.Matrix(Embedding, 5, 64)
-	if err != nil || m.Group != 32 || len(m.Words) != 40 || len(m.Scales) != 10 || m.Words[39] != 0x76543210 {
+	if err != nil || m.Dense != nil || m.Q4.GroupSize != 32 || m.Q4.Packed[39] != 0x76543210 {
 		t.Fatal(m, err)
 	}
 	if w := dequantise(m); w[0] != -1 || w[7] != 2.5 || w[319] != 2.5 {
 		t.Error(w)
+	}
+	if q, err := m.Quantised(64); err != nil || q.GroupSize != 32 {
+		t.Error("a quantised matrix was quantised anew", err)
+	}
+	up, err := c.Matrix(Layer(0, Up), 128, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q, err := up.Quantised(64); err != nil || q.GroupSize != 64 || q.Rows != 128 {
+		t.Error(q, err)
+	}
+	up.Dense[0] = 3.4e38
+	if _, err := up.Quantised(64); err == nil || !strings.Contains(err.Error(), `tensor "model.layers.0.mlp.up_proj"`) {
+		t.Error(err)
 	}
 	for name, read := range map[string]func() error{
 		`no tensor "x.weight"`:   func() error { _, err := c.Vector("x", 1); return err },
@@ -220,7 +234,7 @@ func TestNotFinite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Matrix(q, 64, 64); err == nil || !strings.Contains(err.Error(), "number 0 is +Inf") {
+	if _, err := c.Matrix(q, 64, 64); err == nil || !strings.Contains(err.Error(), "have +Inf at index 1") {
 		t.Error(err)
 	}
 	if _, err := c.NormWeight(FinalNorm, 64); err == nil || !strings.Contains(err.Error(), "number 0 is NaN") {

@@ -83,13 +83,13 @@ func loadOracle(t *testing.T, c *Checkpoint) oracleWeights {
 
 // dequantise is w = scale·code + bias; the first of a word's eight codes is in its lowest four bits.
 func dequantise(m Matrix) []float64 {
-	if m.Group == 0 {
+	if m.Q4 == nil {
 		return widen(m.Dense)
 	}
 	out := make([]float64, m.Rows*m.Cols)
 	for i := range out {
-		code := m.Words[i/8] >> (4 * (i % 8)) & 15
-		out[i] = float64(m.Scales[i/m.Group].Float32())*float64(code) + float64(m.Biases[i/m.Group].Float32())
+		code, pair := m.Q4.Packed[i/8]>>(4*(i%8))&15, m.Q4.ScalesBiases[2*(i/m.Q4.GroupSize):]
+		out[i] = float64(pair[0].Float32())*float64(code) + float64(pair[1].Float32())
 	}
 	return out
 }
