@@ -34,7 +34,7 @@ INGOT_FUNC uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint en
 // only in its own keys, which makes what lies outside its window irrelevant, NaN included.
 // Online softmax: Milakov and Gimelshein, arXiv:1805.02867; FlashAttention, Dao et al., arXiv:2205.14135.
 template <uint D, uint R, uint G>
-INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, device const float* v, device float* o,
+INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, device const float4* v, device float* o,
                                 uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
                                 uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
                                 uint lane) {
@@ -69,14 +69,13 @@ INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, de
     uint first_all = ingot_attn_first(ulong(q_pos) + t0, ulong(kv_pos), window, end_all);
 
     ulong row = ((ulong(batch) * ulong(tq) + t) * ulong(heads) + ulong(head)) * ulong(D / 4u) + ulong(dl);
-    device const float4* q4 = (device const float4*)q;
     float query[D / R];
     float sum[D / R];
 #pragma unroll
     for (uint i = 0u; i < quads; i++) {
         float4 value = float4(0.0f);
         if (live) {
-            value = q4[row + ulong(i * R)];
+            value = q[row + ulong(i * R)];
         }
         query[4u * i] = value.x;
         query[4u * i + 1u] = value.y;
@@ -88,8 +87,6 @@ INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, de
         sum[4u * i + 3u] = 0.0f;
     }
 
-    device const float4* k4 = (device const float4*)k;
-    device const float4* v4 = (device const float4*)v;
     ulong stride = ulong(heads_kv) * ulong(D / 4u);
     ulong at = (ulong(batch) * ulong(capacity) + ulong(first_all)) * stride + ulong(head_kv) * ulong(D / 4u) + ulong(dl);
     float most = -FLT_MAX;
@@ -98,7 +95,7 @@ INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, de
         float score = 0.0f;
 #pragma unroll
         for (uint i = 0u; i < quads; i++) {
-            float4 value = k4[at + ulong(i * R)];
+            float4 value = k[at + ulong(i * R)];
             score = fma(query[4u * i], value.x, score);
             score = fma(query[4u * i + 1u], value.y, score);
             score = fma(query[4u * i + 2u], value.z, score);
@@ -117,7 +114,7 @@ INGOT_FUNC void ingot_attn_rows(device const float* q, device const float* k, de
             most = most_now;
 #pragma unroll
             for (uint i = 0u; i < quads; i++) {
-                float4 value = v4[at + ulong(i * R)];
+                float4 value = v[at + ulong(i * R)];
                 sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
                 sum[4u * i + 1u] = fma(p, value.y, sum[4u * i + 1u] * keep);
                 sum[4u * i + 2u] = fma(p, value.z, sum[4u * i + 2u] * keep);

@@ -17,9 +17,9 @@
 //           (256 threads), or as few as cover Tq if that is less than 32: ceil(Tq / 4).
 //           q, k and v start at a multiple of 16 bytes.
 // Threadgroup memory: none.
-kernel void flash_attn_rows_h128_r8_g8(device const float* q [[buffer(0)]],
-                                       device const float* k [[buffer(1)]],
-                                       device const float* v [[buffer(2)]],
+kernel void flash_attn_rows_h128_r8_g8(device const float4* q [[buffer(0)]],
+                                       device const float4* k [[buffer(1)]],
+                                       device const float4* v [[buffer(2)]],
                                        device float* o [[buffer(3)]],
                                        constant uint& B [[buffer(4)]],
                                        constant uint& Tq [[buffer(5)]],
