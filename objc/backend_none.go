@@ -1,4 +1,4 @@
-//go:build !((darwin || objcdouble) && (amd64 || arm64))
+//go:build !((darwin || (linux && objcdouble)) && (amd64 || arm64))
 
 package objc
 
@@ -10,7 +10,7 @@ import (
 // errNone is why nothing but Go objects can be sent messages.
 var errNone = errors.New("there is no Objective-C runtime on " + runtime.GOOS + "/" + runtime.GOARCH)
 
-type realMessage struct{ err error }
+type realMessage struct{}
 
 func backendAvailable() error                                  { return errNone }
 func backendRegisterName(string) SEL                           { return 0 }
@@ -26,6 +26,8 @@ func backendPoolPop(uintptr)                                   {}
 func backendSend(*Message, *Call, ID) error                    { return errNone }
 func backendSendWords(*Call, ID)                               {}
 func backendNewBlock(int, func([]uintptr)) (Block, error)      { return 0, errNone }
+func backendBlockRetain(b Block) Block                         { latchForeign(ID(b), "copy"); return b }
+func backendBlockRelease(b Block)                              { latchForeign(ID(b), "release") }
 func backendCallC(Library, string, []uintptr) (uintptr, error) { return 0, errNone }
 
 func latchForeign(id ID, what string) {

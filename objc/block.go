@@ -6,7 +6,24 @@ import (
 )
 
 // Block is a block object: code that a method is handed to call later. Whoever keeps one retains it.
-type Block = ID
+type Block uintptr
+
+// Retain adds a reference (a copy, as Objective-C calls it) and returns b.
+func (b Block) Retain() Block {
+	if ID(b).IsGo() || b == 0 {
+		return Block(ID(b).Retain())
+	}
+	return backendBlockRetain(b)
+}
+
+// Release takes a reference away.
+func (b Block) Release() {
+	if ID(b).IsGo() || b == 0 {
+		ID(b).Release()
+		return
+	}
+	backendBlockRelease(b)
+}
 
 // goBlock is a block for Go objects: they call the function itself.
 type goBlock struct {
@@ -32,7 +49,7 @@ func NewBlock(receiver ID, nargs int, fn func(args []uintptr)) (Block, error) {
 	case fn == nil:
 		return 0, fmt.Errorf("objc: NewBlock: no function")
 	case receiver.IsGo():
-		return goBlockClass().New(&goBlock{nargs, fn}), nil
+		return Block(goBlockClass().New(&goBlock{nargs, fn})), nil
 	case receiver == 0:
 		return 0, nil // the message will go nowhere
 	}
@@ -44,7 +61,7 @@ func NewBlock(receiver ID, nargs int, fn func(args []uintptr)) (Block, error) {
 
 // InvokeBlock calls a block that a Go method was handed.
 func InvokeBlock(block Block, args ...uintptr) error {
-	b, ok := Value(block).(*goBlock)
+	b, ok := Value(ID(block)).(*goBlock)
 	if !ok {
 		return fmt.Errorf("objc: InvokeBlock: %#x is no block made for a Go object", uintptr(block))
 	}

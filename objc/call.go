@@ -21,8 +21,8 @@ type Call struct {
 	n     int
 	words [maxWords]uintptr
 	ret   [maxResult]uintptr
-	err   ID                    // where an NSError** points
-	phys  [maxWords + 4]uintptr // what SyscallN gets
+	err   ID                   // where an NSError** points
+	phys  [maxPhysical]uintptr // what SyscallN gets
 }
 
 var calls = sync.Pool{New: func() any { return new(Call) }}
@@ -67,6 +67,9 @@ func (c *Call) Int(i int) int { return int(c.Word(i)) }
 
 // Bool is the i-th word as a BOOL.
 func (c *Call) Bool(i int) bool { return byte(c.Word(i)) != 0 }
+
+// Block is the i-th word as a block. Retain it to call it later.
+func (c *Call) Block(i int) Block { return Block(c.Word(i)) }
 
 // Float32 is the i-th word as a float.
 func (c *Call) Float32(i int) float32 { return math.Float32frombits(uint32(c.Word(i))) }

@@ -18,7 +18,8 @@ type Message struct {
 	since string // least macOS when newer than the floor
 	owned bool   // the result is +1
 	shape shape
-	slots []slot // placement on this architecture; nil with slotErr set when SyscallN cannot send it
+	place placement
+	err   error // why the Objective-C runtime cannot be sent it
 	real  realMessage
 }
 
@@ -42,7 +43,7 @@ func NewMessageSince(selector, encoding, macOS string) *Message {
 		panic(fmt.Sprintf("objc: selector %s takes %d arguments, the encoding %q has %d", selector, n, encoding, len(s.args)))
 	}
 	m := &Message{sel: RegisterName(selector), name: selector, since: macOS, owned: ownsResult(selector), shape: s}
-	m.prepare()
+	m.place, m.err = thisArch.place(s)
 	return m
 }
 
@@ -239,6 +240,9 @@ func (m *Message) sendReal(c *Call, id ID) error {
 	if err := Available(); err != nil {
 		return fmt.Errorf("objc: %s sent to %#x, which is no Go object: %w", m.name, uintptr(id), err)
 	}
+	if m.err != nil {
+		return fmt.Errorf("objc: %s: %w", m.name, m.err)
+	}
 	if m.since != "" && !backendRespondsTo(id, m.sel) {
 		return fmt.Errorf("objc: %s does not answer %s, which needs macOS %s", backendClassName(id), m.name, m.since)
 	}
@@ -298,11 +302,6 @@ func report(id ID, err error) {
 		}
 	}
 	latch(err)
-}
-
-// prepare works out the placement on this architecture.
-func (m *Message) prepare() {
-	m.slots, m.real.err = thisArch.place(m.shape)
 }
 
 // Send sends a message of integer words only, by selector: for messages that no [Message] describes. See [Message.Send].

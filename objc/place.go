@@ -27,58 +27,77 @@ const (
 
 type arch struct {
 	registers int  // integer registers left after self and the selector
-	byPointer bool // large structures go by pointer, not by stack
+	byPointer bool // large structures go by pointer, not by stack; and nothing takes a register after a stack argument
+	stret     bool // a large result takes the first integer register, and a function of its own
 	packs     bool // small stack arguments are packed (Apple's arm64): not supported
 }
 
 var (
-	amd64 = arch{registers: 4}
+	amd64 = arch{registers: 4, stret: true}
 	arm64 = arch{registers: 6, byPointer: true, packs: true}
 )
 
-// place lays out the integer arguments. Floating-point arguments are not for SyscallN: it fails on them.
-func (a arch) place(s shape) ([]slot, error) {
-	var regs, stack []slot
+const (
+	maxPhysical = 32 // what SyscallN takes
+	maxFloats   = 8  // floating-point registers
+)
+
+// placement is where the arguments of a message go, in the order of the integer registers and the stack, and of the
+// floating-point registers.
+type placement struct {
+	slots  []slot
+	floats []slot
+	stret  bool // send with objc_msgSend_stret: the address of the result stands before self
+}
+
+// place lays out the arguments of a message.
+func (a arch) place(s shape) (placement, error) {
+	var p placement
+	var stack []slot
+	registers := a.registers
+	if a.stret && s.ret.words > 2 {
+		p.stret = true
+		registers--
+	}
 	word := uint8(0)
 	full := false // arm64: no register is used after an argument went to the stack
 	for i, v := range s.args {
+		var in []slot
 		switch {
 		case v.kind == kindFloat32 || v.kind == kindFloat64:
-			return nil, fmt.Errorf("objc: argument %d is a floating-point number", i)
-		case v.words > 2 && !a.byPointer:
-			for k := range v.words {
-				stack = append(stack, slot{slotWord, word + uint8(k)})
-			}
+			p.floats = append(p.floats, slot{slotWord, word})
+		case v.words > 2 && a.byPointer:
+			in = []slot{{slotPointer, word}}
 		default:
-			in := make([]slot, 0, 2)
-			if v.words > 2 {
-				in = append(in, slot{slotPointer, word})
-			} else {
-				for k := range v.words {
-					in = append(in, slot{slotWord, word + uint8(k)})
-				}
+			for k := range v.words {
+				in = append(in, slot{slotWord, word + uint8(k)})
 			}
-			if !full && len(regs)+len(in) <= a.registers {
-				regs = append(regs, in...)
-				break
-			}
-			if a.packs {
-				full = true
-				if smallerThanWord(v.kind) {
-					return nil, fmt.Errorf("objc: argument %d is smaller than 8 bytes and on the stack, which Apple's arm64 convention packs", i)
-				}
-			}
-			stack = append(stack, in...)
 		}
 		word += uint8(v.words)
+		onStack := v.words > 2 && !a.byPointer
+		if !onStack && !full && len(p.slots)+len(in) <= registers {
+			p.slots = append(p.slots, in...)
+			continue
+		}
+		if a.packs && smallerThanWord(v.kind) {
+			return p, fmt.Errorf("objc: argument %d is smaller than 8 bytes and on the stack, which Apple's arm64 convention packs", i)
+		}
+		full = a.byPointer && len(in) > 0
+		stack = append(stack, in...)
 	}
-	if len(stack) == 0 {
-		return regs, nil
+	if len(p.floats) > maxFloats {
+		return p, fmt.Errorf("objc: %d floating-point arguments; at most %d are supported", len(p.floats), maxFloats)
 	}
-	for len(regs) < a.registers {
-		regs = append(regs, slot{how: slotPad})
+	if len(stack) > 0 {
+		for len(p.slots) < registers {
+			p.slots = append(p.slots, slot{how: slotPad})
+		}
+		p.slots = append(p.slots, stack...)
 	}
-	return append(regs, stack...), nil
+	if n := len(p.slots) + 3; n > maxPhysical {
+		return p, fmt.Errorf("objc: %d words in registers and on the stack; at most %d are supported", n, maxPhysical)
+	}
+	return p, nil
 }
 
 func smallerThanWord(k kind) bool {

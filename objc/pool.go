@@ -96,6 +96,11 @@ func (p Pool) Drain() {
 	}
 	inner := len(s.frames) - at - 1
 	f := s.frames[at]
+	var tokens [4]uintptr
+	open := tokens[:0]
+	for i := len(s.frames) - 1; i >= at; i-- {
+		open = append(open, s.frames[i].real)
+	}
 	s.frames = s.frames[:at]
 	for {
 		// Releasing runs Dealloc methods, which may autorelease more into this pool, or open pools of their own.
@@ -115,8 +120,10 @@ func (p Pool) Drain() {
 	}
 	pools.open.Add(int64(-1 - inner))
 	pools.Unlock()
-	if f.real != 0 {
-		backendPoolPop(f.real)
+	for _, token := range open {
+		if token != 0 {
+			backendPoolPop(token)
+		}
 	}
 	if inner > 0 {
 		latch(fmt.Errorf("objc: pool drained while %d opened inside it were not", inner))

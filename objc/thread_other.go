@@ -2,21 +2,5 @@
 
 package objc
 
-import (
-	"bytes"
-	"runtime"
-	"strconv"
-)
-
-// threadID names the caller's goroutine: while a pool is open the goroutine has its thread for itself, so that either
-// names the other. It is never zero.
-func threadID() uintptr {
-	var buf [64]byte
-	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	if i := bytes.IndexByte(text, ' '); i > 0 {
-		if n, err := strconv.ParseUint(string(text[:i]), 10, 64); err == nil {
-			return uintptr(n)
-		}
-	}
-	return 1
-}
+// threadID names the OS thread that runs the caller, by its goroutine; it is never zero.
+func threadID() uintptr { return goroutineID() }
