@@ -3,6 +3,8 @@ package runtime
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/ingot-metal/ingot/mtl"
 )
 
 // allocation is one piece of device memory and what is pending on it.
@@ -10,11 +12,12 @@ import (
 // It is reference counted: the owner's Slice holds one reference until Release, and so does each pass, submission and
 // program that uses it, and each host copy for as long as it runs. The memory goes back to the pool with the last one.
 type allocation struct {
-	rt   *Runtime
-	id   uint64 // never used again by this runtime
-	buf  buffer
-	base unsafe.Pointer
-	size int // as asked for
+	rt    *Runtime
+	id    uint64 // never used again by this runtime
+	buf   mtl.Buffer
+	base  unsafe.Pointer
+	size  int // as asked for
+	class int // of the buffer
 
 	refs     atomic.Int64
 	released atomic.Bool

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/ingot-metal/ingot/mtl"
 )
 
 // An Option changes how [Open] opens a runtime.
@@ -42,7 +44,8 @@ type config struct {
 	hazards     Hazards
 	poolLimit   int
 	noIndirect  bool
-	platform    platformConfig
+	device      mtl.Device
+	builtin     builtin
 }
 
 func defaults() config {
@@ -51,6 +54,17 @@ func defaults() config {
 
 func optionError(option, have, need string) *Error {
 	return &Error{Func: "Open", Arg: option, Have: have, Need: need, Err: ErrLimit}
+}
+
+// WithDevice opens a device of your choice, such as one of mtl.Devices or soft.New. The runtime keeps a reference of its own.
+func WithDevice(dev mtl.Device) Option {
+	return func(c *config) error {
+		if dev.IsNil() {
+			return &Error{Func: "Open", Arg: "WithDevice", Have: "nil", Need: "a device", Err: ErrMisuse}
+		}
+		c.device = dev
+		return nil
+	}
 }
 
 // WithLibrary uses the kernels of a .metallib instead of the embedded default library. There is no fallback to source for

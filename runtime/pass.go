@@ -1,29 +1,127 @@
 package runtime
 
+import "github.com/ingot-metal/ingot/objc"
+
 // A Pass is work being encoded. It lives within the closure given to [Runtime.Run], [Runtime.Submit] or [Runtime.Record],
-// and belongs to the goroutine that closure runs on.
+// and belongs to the goroutine that the closure runs on, which stays on its OS thread for that time. After the closure
+// has returned it refuses everything.
+//
+// A closure may start another pass on the same runtime: that one is committed first.
 type Pass struct {
 	rt     *Runtime
-	over   bool
-	count  int
+	st     *passState // nil when the pass is over
 	launch Launch
 }
 
-func (p *Pass) live() bool { return p != nil && !p.over }
+func (p *Pass) live() bool { return p != nil && p.st != nil }
 
 // Runtime is the runtime that the pass belongs to.
 func (p *Pass) Runtime() *Runtime { return p.rt }
 
 // Count is the number of dispatches encoded so far.
-func (p *Pass) Count() int { return p.count }
+func (p *Pass) Count() int {
+	if !p.live() {
+		return 0
+	}
+	return p.st.count
+}
 
-// Kernel starts a launch of the kernel of that name.
+// Barriers is the number of barriers encoded so far.
+func (p *Pass) Barriers() int {
+	if !p.live() {
+		return 0
+	}
+	return p.st.barriers
+}
+
+// Kernel starts a launch of the kernel of that name. The launch belongs to the pass: the next call of Kernel reuses it.
 func (p *Pass) Kernel(name string) *Launch {
+	if !p.live() {
+		return &Launch{name: name} // whose Dispatch says why it is refused
+	}
 	p.launch.start(p, name)
 	return &p.launch
 }
 
-// Barrier orders everything encoded before it with everything after it.
-func (p *Pass) Barrier() error { return nil }
+// Barrier orders everything encoded before it with everything after it. Only [HazardsManual] needs it.
+func (p *Pass) Barrier() error {
+	if !p.live() {
+		return &Error{Func: "Pass.Barrier", Have: "a pass that is over", Need: "a pass that is being encoded", Err: ErrMisuse}
+	}
+	p.st.barrierWanted = p.st.count > 0
+	return nil
+}
 
-func (p *Pass) encode(l *Launch, pl *pipelineState, grid, threads Size, exact bool) error { return nil }
+// Run encodes a pass, commits it and waits for it. When encode returns an error or panics, nothing is submitted. Without
+// a dispatch there is nothing to do.
+func (rt *Runtime) Run(encode func(p *Pass) error) error {
+	s, err := rt.submit("Runtime.Run", encode)
+	if err != nil || s.rt == nil {
+		return err
+	}
+	return rt.queue.wait(nil, "Runtime.Run", s.seq)
+}
+
+// Submit encodes a pass and commits it without waiting, unless [WithMaxInFlight] submissions are pending: then it waits
+// for the oldest. When encode returns an error or panics, nothing is submitted.
+func (rt *Runtime) Submit(encode func(p *Pass) error) (Submission, error) {
+	return rt.submit("Runtime.Submit", encode)
+}
+
+func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, error) {
+	if encode == nil {
+		return Submission{}, &Error{Func: fn, Arg: "encode", Have: "nil", Need: "a function", Err: ErrMisuse}
+	}
+	if err := rt.enter(fn); err != nil {
+		return Submission{}, err
+	}
+	defer rt.leave()
+	defer objc.NewPool().Drain()
+	st := rt.newPassState(false)
+	p := &Pass{rt: rt, st: st}
+	defer func() {
+		p.st = nil
+		if st != nil {
+			st.abandon()
+		}
+	}()
+	if err := encode(p); err != nil {
+		return Submission{}, err
+	}
+	p.st = nil
+	if st.count == 0 {
+		return Submission{}, nil
+	}
+	st.endEncoding()
+	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st})
+	if err != nil {
+		return Submission{}, err
+	}
+	st = nil // the queue gives it back
+	rt.stats.passes.Add(1)
+	return Submission{rt, seq}, nil
+}
+
+// Record encodes a pass into a program that can be submitted any number of times. When encode returns an error or panics,
+// nothing is kept.
+func (rt *Runtime) Record(encode func(p *Pass) error) (*Program, error) {
+	const fn = "Runtime.Record"
+	if encode == nil {
+		return nil, &Error{Func: fn, Arg: "encode", Have: "nil", Need: "a function", Err: ErrMisuse}
+	}
+	if err := rt.enter(fn); err != nil {
+		return nil, err
+	}
+	defer rt.leave()
+	defer objc.NewPool().Drain()
+	st := rt.newPassState(true)
+	p := &Pass{rt: rt, st: st}
+	defer func() {
+		p.st = nil
+		st.abandon()
+	}()
+	if err := encode(p); err != nil {
+		return nil, err
+	}
+	return newProgram(rt, st)
+}

@@ -1,20 +1,118 @@
 package runtime
 
 import (
+	"sync"
 	"sync/atomic"
+
+	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
 )
+
+// maxOpenPasses is how many passes may be encoding at a time, besides those in flight. Each holds a command buffer, of
+// which a queue has a fixed number and blocks without limit beyond.
+const maxOpenPasses = 64
 
 // A Runtime is a device, a queue, a kernel library, and the memory and pipelines that were made on them. Its methods may
 // be called from several goroutines.
 type Runtime struct {
 	cfg    config
+	dev    mtl.Device // retained
+	info   DeviceInfo
 	limits limits
+	libs   libraries
+	pipes  pipelines
+	mem    memory
+	arena  arena
+	queue  queue
+	states passStates
+	stats  counters
 
 	closed atomic.Bool
 	failed atomic.Pointer[Error]
+
+	mu       sync.Mutex
+	open     int // passes, replays and the like under way
+	programs map[*Program]struct{}
 }
 
-// Err is why the runtime takes no more work: [ErrClosed] after Close, the device's failure after a failure, nil otherwise.
+// Open opens a device: the one of [WithDevice], or else the best of the system, which is the GPU on macOS and the software
+// device elsewhere.
+func Open(opts ...Option) (*Runtime, error) {
+	rt := &Runtime{cfg: defaults()}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&rt.cfg); err != nil {
+			return nil, err
+		}
+	}
+	rt.cfg.options = opts
+	defer objc.NewPool().Drain()
+	if err := rt.openDevice(); err != nil {
+		return nil, err
+	}
+	if err := rt.start(); err != nil {
+		rt.closed.Store(true)
+		rt.releaseAll()
+		return nil, err
+	}
+	rt.cfg.log.Info("runtime open", "device", rt.info.Name, "family", rt.info.Family, "library", rt.LibraryOrigin().String(), "indirect", rt.info.Indirect)
+	return rt, nil
+}
+
+func (rt *Runtime) openDevice() error {
+	if rt.cfg.device.IsNil() {
+		dev, err := bestDevice()
+		if err != nil {
+			return &Error{Func: "Open", Arg: "device", Err: because(ErrDevice, err)}
+		}
+		rt.dev = dev
+		return nil
+	}
+	rt.cfg.device.Retain()
+	rt.dev = rt.cfg.device
+	return nil
+}
+
+// start makes what a runtime has from the start.
+func (rt *Runtime) start() error {
+	if err := rt.probe(); err != nil {
+		return err
+	}
+	rt.arena.rt = rt
+	rt.mem.pool.limit = rt.cfg.poolLimit
+	if err := rt.queue.start(rt); err != nil {
+		return err
+	}
+	return rt.loadLibrary()
+}
+
+// enter counts an operation that must not run while the runtime is closed.
+func (rt *Runtime) enter(fn string) error {
+	if rt == nil {
+		return &Error{Func: fn, Arg: "rt", Have: "nil", Need: "an open runtime", Err: ErrMisuse}
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if e := rt.unusable(); e != nil {
+		return &Error{Func: fn, Err: e}
+	}
+	if rt.open >= maxOpenPasses {
+		return &Error{Func: fn, Have: "64 passes that are being encoded", Need: "fewer", Err: ErrBusy}
+	}
+	rt.open++
+	return nil
+}
+
+func (rt *Runtime) leave() {
+	rt.mu.Lock()
+	rt.open--
+	rt.mu.Unlock()
+}
+
+// Err is why the runtime takes no more work: an error over [ErrClosed] after Close, what failed after a failure, and nil
+// otherwise.
 func (rt *Runtime) Err() error {
 	if e := rt.unusable(); e != nil {
 		return e
@@ -28,3 +126,99 @@ func (rt *Runtime) unusable() *Error {
 	}
 	return rt.failed.Load()
 }
+
+// fail makes the runtime unusable. The first failure counts.
+func (rt *Runtime) fail(e *Error) {
+	if rt.failed.CompareAndSwap(nil, e) {
+		rt.cfg.log.Error("device failure", "error", e.Error())
+	}
+}
+
+// Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,
+// pipelines. It returns [ErrBusy] and does nothing while a pass is being encoded, and the device's failure if the work it
+// waited for failed.
+func (rt *Runtime) Close() error {
+	const fn = "Runtime.Close"
+	rt.mu.Lock()
+	switch {
+	case rt.closed.Load():
+		rt.mu.Unlock()
+		return &Error{Func: fn, Err: ErrClosed}
+	case rt.open > 0:
+		rt.mu.Unlock()
+		return &Error{Func: fn, Have: "a pass that is being encoded", Need: "none", Err: ErrBusy}
+	}
+	rt.closed.Store(true)
+	rt.mu.Unlock()
+	known := rt.failed.Load()
+	defer objc.NewPool().Drain()
+	err := rt.queue.drain(fn)
+	rt.releaseAll()
+	if known != nil {
+		return nil // it was reported before
+	}
+	return err
+}
+
+// releaseAll releases what the runtime has, in whatever state opening left it.
+func (rt *Runtime) releaseAll() {
+	rt.mu.Lock()
+	programs := make([]*Program, 0, len(rt.programs))
+	for p := range rt.programs {
+		programs = append(programs, p)
+	}
+	rt.mu.Unlock()
+	for _, p := range programs {
+		if !p.released.Swap(true) {
+			p.unref()
+		}
+	}
+	rt.queue.close()
+	rt.releaseMemory()
+	rt.arena.close()
+	rt.closePipelines()
+	rt.closeLibraries()
+	rt.dev.Release()
+}
+
+// Reopen closes the runtime and opens a new one with the same options: how to start anew after a failure. Slices,
+// programs and scalars of the old one are gone with it.
+func (rt *Runtime) Reopen() (*Runtime, error) {
+	if err := rt.Close(); err != nil {
+		if e := err.(*Error); e.Err == ErrBusy {
+			return nil, err
+		}
+	}
+	return Open(rt.cfg.options...)
+}
+
+// keepProgram counts a program among those that Close releases.
+func (rt *Runtime) keepProgram(p *Program) bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed.Load() {
+		return false
+	}
+	if rt.programs == nil {
+		rt.programs = map[*Program]struct{}{}
+	}
+	rt.programs[p] = struct{}{}
+	return true
+}
+
+func (rt *Runtime) forgetProgram(p *Program) {
+	rt.mu.Lock()
+	delete(rt.programs, p)
+	rt.mu.Unlock()
+}
+
+// await waits, for a host copy, until submission seq has completed.
+func (rt *Runtime) await(fn string, seq uint64) error {
+	if seq == 0 {
+		return nil
+	}
+	return rt.queue.wait(nil, fn, seq)
+}
+
+// passed says whether a submission has completed.
+func (rt *Runtime) passed(seq uint64) bool { return rt.queue.passed(seq) }

@@ -5,20 +5,43 @@ import (
 	"time"
 )
 
-// A Submission is work that was committed. It is a small value; the zero Submission is complete.
+// A Submission is work that was committed. It is a small value to be copied; the zero Submission, which stands for no
+// work, has completed.
 type Submission struct {
 	rt  *Runtime
 	seq uint64
 }
 
-// Wait waits until the work has completed and returns its error.
-func (s Submission) Wait(ctx context.Context) error { return nil }
+// Wait waits until the work has completed, and returns its error. It ends early with an error over [ErrTimeout] and
+// the context's error when ctx is done; the work goes on then. A device that makes no progress for the time of
+// [WithTimeout] is given up, so Wait ends even without a deadline. A nil ctx is like context.Background.
+func (s Submission) Wait(ctx context.Context) error {
+	if s.rt == nil {
+		return nil
+	}
+	return s.rt.queue.wait(ctx, "Submission.Wait", s.seq)
+}
 
-// Done says whether the work has completed.
-func (s Submission) Done() bool { return true }
+// Done says whether the work has completed, well or not.
+func (s Submission) Done() bool { return s.rt == nil || s.rt.queue.passed(s.seq) }
 
-// Err is the work's error, nil while it is pending.
-func (s Submission) Err() error { return nil }
+// Err is the error of completed work, and nil while it is pending. Work that follows a failure on the same runtime has
+// an error too, since nothing can be said about the memory it read.
+func (s Submission) Err() error {
+	if !s.Done() || s.rt == nil {
+		return nil
+	}
+	if e := s.rt.queue.result(s.seq); e != nil {
+		return e
+	}
+	return nil
+}
 
-// GPUTime is how long the device worked on it.
-func (s Submission) GPUTime() time.Duration { return 0 }
+// GPUTime is how long the device worked on completed work. It is 0 while the work is pending, for work that has completed
+// long ago (the times of the last 8 submissions are kept), and on devices that do not measure it.
+func (s Submission) GPUTime() time.Duration {
+	if s.rt == nil {
+		return 0
+	}
+	return s.rt.queue.gpuTime(s.seq)
+}

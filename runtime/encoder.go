@@ -1,0 +1,117 @@
+package runtime
+
+import (
+	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
+)
+
+// command is one dispatch with its barrier. Its bindings are in slices beside it.
+type command struct {
+	pl            *pipeline
+	grid, threads Size
+	exact         bool // grid counts threads, not threadgroups
+	barrier       bool // before it
+	bind, binds   int  // first and number, in the slice of bindings
+	tg, tgs       int
+}
+
+// bufferBind is what is bound to one slot.
+type bufferBind struct {
+	buf  mtl.Buffer
+	off  uint64
+	slot uint8
+}
+
+// groupMemory is the length of one threadgroup memory argument.
+type groupMemory struct {
+	index  uint8
+	length uint32
+}
+
+// encoder is a compute command encoder and what was set on it, so that nothing is set twice. Passes and programs that are
+// re-encoded go through it alike.
+type encoder struct {
+	mtl   mtl.ComputeCommandEncoder // borrowed from the pool of its user
+	pl    *pipeline
+	bufs  [MaxBuffers]objc.ID
+	offs  [MaxBuffers]uint64
+	tg    [MaxBuffers]uint32
+	tgSet uint32 // arguments with a length that is not zero
+}
+
+// The message has no binding in mtl.
+var msgEncoderWithDispatchType = objc.NewMessage("computeCommandEncoderWithDispatchType:", "@@:Q")
+
+// concurrentEncoder makes an encoder whose dispatches run at the same time unless a barrier orders them (macOS 10.14). It
+// is borrowed.
+func concurrentEncoder(cb mtl.CommandBuffer) mtl.ComputeCommandEncoder {
+	return mtl.ComputeCommandEncoderOf(objc.ID(msgEncoderWithDispatchType.Send(cb.ID(), uintptr(mtl.DispatchTypeConcurrent))))
+}
+
+// begin makes an encoder whose dispatches run at the same time unless a barrier orders them.
+func (e *encoder) begin(fn string, cb mtl.CommandBuffer) error {
+	*e = encoder{mtl: concurrentEncoder(cb)}
+	if e.mtl.IsNil() {
+		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
+	}
+	return nil
+}
+
+// end ends the encoding, once.
+func (e *encoder) end() {
+	if !e.mtl.IsNil() {
+		e.mtl.EndEncoding()
+		e.mtl = mtl.ComputeCommandEncoder{}
+	}
+}
+
+func (e *encoder) barrier() { e.mtl.MemoryBarrierWithScope(mtl.BarrierScopeBuffers) }
+
+func (e *encoder) encode(cmd *command, binds []bufferBind, tgs []groupMemory) {
+	if cmd.barrier {
+		e.barrier()
+	}
+	if e.pl != cmd.pl {
+		e.pl = cmd.pl
+		e.mtl.SetComputePipelineState(cmd.pl.state)
+	}
+	for i := range binds {
+		b := &binds[i]
+		switch {
+		case e.bufs[b.slot] != b.buf.ID():
+			e.mtl.SetBuffer(b.buf, uint(b.off), uint(b.slot))
+			e.bufs[b.slot] = b.buf.ID()
+		case e.offs[b.slot] != b.off:
+			e.mtl.SetBufferOffset(uint(b.off), uint(b.slot))
+		default:
+			continue
+		}
+		e.offs[b.slot] = b.off
+	}
+	// A length stays set for the kernels that follow and would count against their limit.
+	stale := e.tgSet
+	for _, g := range tgs {
+		stale &^= 1 << g.index
+		if e.tg[g.index] != g.length {
+			e.mtl.SetThreadgroupMemoryLength(uint(g.length), uint(g.index))
+			e.tg[g.index] = g.length
+			e.tgSet |= 1 << g.index
+		}
+	}
+	for index := 0; stale != 0; index, stale = index+1, stale>>1 {
+		if stale&1 != 0 {
+			e.mtl.SetThreadgroupMemoryLength(0, uint(index))
+			e.tg[index] = 0
+			e.tgSet &^= 1 << index
+		}
+	}
+	if cmd.exact {
+		e.mtl.DispatchThreads(metalSize(cmd.grid), metalSize(cmd.threads))
+	} else {
+		e.mtl.DispatchThreadgroups(metalSize(cmd.grid), metalSize(cmd.threads))
+	}
+}
+
+func metalSize(s Size) mtl.Size {
+	return mtl.Size{Width: uint(s.X), Height: uint(s.Y), Depth: uint(s.Z)}
+}

@@ -1,0 +1,301 @@
+package runtime
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync"
+
+	"github.com/ingot-metal/ingot/mtl"
+)
+
+// use is an allocation that a pass uses.
+type use struct {
+	a     *allocation // nil if it could not be held
+	write bool
+	// counted is set when the pass counts among the allocation's open ones: not for the caller's own scalars, of which each
+	// keeps count for itself.
+	counted bool
+}
+
+// scalarUse is a scalar of the caller's own storage that a pass uses.
+type scalarUse struct {
+	pool  *ScalarPool
+	place int
+}
+
+func (s scalarUse) state() *scalarState { return &s.pool.state[s.place] }
+
+// passState is what a pass has encoded and what it uses. It is kept while its submission is in flight, and then reused.
+type passState struct {
+	rt        *Runtime
+	recording bool
+
+	count         int
+	barriers      int
+	barrierWanted bool
+
+	hazards tracker
+	uses    []use // by position in hazards
+	scalars []scalarUse
+	chunks  []*chunk
+
+	// Direct encoding.
+	cb  mtl.CommandBuffer // borrowed from the pool of the pass
+	enc encoder
+
+	// Recording.
+	cmds  []command
+	binds []bufferBind
+	tgs   []groupMemory
+
+	binding [MaxBuffers]bufferBind
+	group   [MaxBuffers]groupMemory
+}
+
+// passStates are those that can be reused.
+type passStates struct {
+	mu   sync.Mutex
+	free []*passState
+}
+
+func (rt *Runtime) newPassState(recording bool) *passState {
+	s := &rt.states
+	s.mu.Lock()
+	var st *passState
+	if n := len(s.free); n > 0 {
+		st = s.free[n-1]
+		s.free = s.free[:n-1]
+	}
+	s.mu.Unlock()
+	if st == nil {
+		st = &passState{rt: rt}
+	}
+	st.recording = recording
+	st.hazards.reset()
+	return st
+}
+
+// encode encodes a launch that has been validated. Until everything that can fail has succeeded, nothing reaches the
+// encoder.
+func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) error {
+	st := p.st
+	conflict := st.barrierWanted
+	tracked := p.rt.cfg.hazards == HazardsTracked
+	n := 0
+	for rest := l.bound; rest != 0; rest &= rest - 1 {
+		slot := bits.TrailingZeros32(rest)
+		b := &l.binds[slot]
+		bind := &st.binding[n]
+		n++
+		bind.slot = uint8(slot)
+		switch {
+		case b.kind == kindView:
+			pos := st.use(b.a, b.access&accessWrite != 0, true)
+			if pos < 0 {
+				return l.wrong(slot, "memory that was released", "live memory", ErrClosed)
+			}
+			b.use = int32(pos)
+			bind.buf, bind.off = b.a.buf, uint64(b.off)
+			if tracked && !conflict {
+				conflict = st.hazards.conflict(pos, b.off, b.off+b.n, b.access&accessWrite != 0)
+			}
+		case b.pool != nil:
+			a := b.pool.store.view.a
+			if st.use(a, false, false) < 0 {
+				return l.wrong(slot, "a scalar of released storage", "live storage", ErrClosed)
+			}
+			bind.buf, bind.off = a.buf, uint64(b.place*scalarStride)
+		default:
+			c, off, err := st.room(b.n)
+			if err != nil {
+				return err
+			}
+			if b.kind == kindBytes {
+				copy(c.at(off, b.n), l.inline[b.off:b.off+b.n])
+			} else {
+				binary.NativeEndian.PutUint32(c.at(off, 4), b.bits)
+			}
+			bind.buf, bind.off = c.buf, uint64(off)
+		}
+	}
+	groups := 0
+	for rest := l.groups; rest != 0; rest &= rest - 1 {
+		index := bits.TrailingZeros32(rest)
+		st.group[groups] = groupMemory{uint8(index), l.tg[index]}
+		groups++
+	}
+	if !st.recording && st.cb.IsNil() {
+		if err := st.beginEncoding(l.name); err != nil {
+			return err
+		}
+	}
+
+	// From here on nothing fails.
+	if conflict {
+		st.barriers++
+		st.barrierWanted = false
+		st.hazards.barrier()
+		p.rt.stats.barriers.Add(1)
+	}
+	for rest := l.bound; rest != 0; rest &= rest - 1 {
+		b := &l.binds[bits.TrailingZeros32(rest)]
+		switch {
+		case b.kind == kindView && tracked:
+			st.hazards.add(int(b.use), b.off, b.off+b.n, b.access&accessRead != 0, b.access&accessWrite != 0)
+		case b.pool != nil:
+			s := scalarUse{b.pool, b.place}
+			s.state().open.Add(1)
+			st.scalars = append(st.scalars, s)
+		}
+	}
+	cmd := command{pl: pl, grid: grid, threads: threads, exact: exact, barrier: conflict}
+	if st.recording {
+		cmd.bind, cmd.binds = len(st.binds), n
+		cmd.tg, cmd.tgs = len(st.tgs), groups
+		st.cmds = append(st.cmds, cmd)
+		st.binds = append(st.binds, st.binding[:n]...)
+		st.tgs = append(st.tgs, st.group[:groups]...)
+	} else {
+		st.enc.encode(&cmd, st.binding[:n], st.group[:groups])
+	}
+	st.count++
+	p.rt.stats.dispatches.Add(1)
+	return nil
+}
+
+// use notes that the pass uses an allocation, and holds it. It gives the allocation's position, or -1 when it is gone.
+func (st *passState) use(a *allocation, write, counted bool) int {
+	pos, fresh := st.hazards.pos(a.id)
+	if fresh {
+		st.uses = append(st.uses, use{})
+	}
+	u := &st.uses[pos]
+	if u.a == nil {
+		if a.released.Load() || !a.hold() {
+			return -1
+		}
+		u.a = a
+	}
+	if counted && !u.counted {
+		u.counted = true
+		a.open.Add(1)
+	}
+	if write && !u.write {
+		u.write = true
+		a.openW.Add(1)
+	}
+	return pos
+}
+
+// room finds place for n bytes in the const arena.
+func (st *passState) room(n int) (*chunk, int, error) {
+	align := st.rt.limits.constantAlign
+	if len(st.chunks) > 0 {
+		c := st.chunks[len(st.chunks)-1]
+		if off, ok := c.room(n, align); ok {
+			c.used = off + n
+			return c, off, nil
+		}
+	}
+	c, err := st.rt.arena.take()
+	if err != nil {
+		return nil, 0, err
+	}
+	st.chunks = append(st.chunks, c)
+	c.used = n
+	return c, 0, nil
+}
+
+// beginEncoding makes the command buffer and the encoder.
+func (st *passState) beginEncoding(fn string) error {
+	cb, err := st.rt.queue.newCommandBuffer(fn)
+	if err != nil {
+		return err
+	}
+	if err := st.enc.begin(fn, cb); err != nil {
+		return err
+	}
+	st.cb = cb
+	return nil
+}
+
+func (st *passState) endEncoding() { st.enc.end() }
+
+// close takes back what counts the pass as open.
+func (st *passState) close() {
+	for _, u := range st.uses {
+		if u.counted {
+			u.a.open.Add(-1)
+		}
+		if u.write {
+			u.a.openW.Add(-1)
+		}
+	}
+	for _, s := range st.scalars {
+		s.state().open.Add(-1)
+	}
+}
+
+// committed notes on everything used that submission seq uses it.
+func (st *passState) committed(seq uint64) {
+	markUses(st.uses, st.scalars, seq)
+	st.close()
+}
+
+func markUses(uses []use, scalars []scalarUse, seq uint64) {
+	for _, u := range uses {
+		if u.counted {
+			raise(&u.a.lastUse, seq)
+		}
+		if u.write {
+			raise(&u.a.lastW, seq)
+		}
+	}
+	for _, s := range scalars {
+		raise(&s.state().lastUse, seq)
+	}
+}
+
+// completed gives back what the pass used: its submission has completed.
+func (st *passState) completed() {
+	for _, u := range st.uses {
+		if u.a != nil {
+			u.a.unref()
+		}
+	}
+	st.rt.arena.give(st.chunks)
+	st.recycle()
+}
+
+// abandon ends a pass that is not submitted, or whose content was handed to a program.
+func (st *passState) abandon() {
+	st.enc.end()
+	st.close()
+	st.completed()
+}
+
+// handOver ends a recording whose uses a program has taken over.
+func (st *passState) handOver() {
+	st.close()
+	clear(st.uses)
+	clear(st.scalars)
+	clear(st.chunks)
+	st.uses, st.scalars, st.chunks = st.uses[:0], st.scalars[:0], st.chunks[:0]
+}
+
+// recycle makes the state ready for another pass.
+func (st *passState) recycle() {
+	clear(st.uses)
+	clear(st.scalars)
+	clear(st.chunks)
+	clear(st.cmds)
+	st.uses, st.scalars, st.chunks = st.uses[:0], st.scalars[:0], st.chunks[:0]
+	st.cmds, st.binds, st.tgs = st.cmds[:0], st.binds[:0], st.tgs[:0]
+	st.cb = mtl.CommandBuffer{}
+	st.enc = encoder{}
+	st.count, st.barriers, st.barrierWanted = 0, 0, false
+	s := &st.rt.states
+	s.mu.Lock()
+	s.free = append(s.free, st)
+	s.mu.Unlock()
+}

@@ -1,0 +1,324 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
+)
+
+const (
+	// flights is the length of the ring of submissions: more than may be in flight, so that a place is free when its turn
+	// comes.
+	flights = 64
+	// keptTimes is how many completed command buffers are kept to be asked for their times.
+	keptTimes = 8
+	// waitSlice is how long a waiter sleeps before it looks at the status again: a command buffer that failed may never
+	// signal its event.
+	waitSlice = 10 * time.Millisecond
+)
+
+// flight is a submission that was committed.
+type flight struct {
+	cb   mtl.CommandBuffer // retained
+	st   *passState        // what a direct pass uses, nil for a replay
+	prog *Program          // what a replay uses, nil for a direct pass
+}
+
+// queue is the command queue and what is in flight on it. Submissions are numbered from 1 in the order of their commits,
+// and complete in that order.
+type queue struct {
+	rt       *Runtime
+	mtl      mtl.CommandQueue
+	desc     mtl.CommandBufferDescriptor
+	event    mtl.SharedEvent // signalled with the number of each submission
+	timeouts bool            // the event can be waited for with a timeout
+
+	done atomic.Uint64 // all submissions up to this one have completed
+
+	mu        sync.Mutex
+	seq       uint64 // the last one committed
+	ring      [flights]flight
+	failures  map[uint64]*Error
+	failed    *Error    // the first failure: what comes after it fails too
+	progress  time.Time // when something was last committed or completed
+	abandoned []flight  // given up and never seen to complete: what they use is never released
+}
+
+func (q *queue) start(rt *Runtime) error {
+	q.rt = rt
+	q.failures = map[uint64]*Error{}
+	q.progress = time.Now()
+	refuse := func(op, text string) error { return &Error{Func: "Open", Err: &DeviceError{Op: op, Text: text}} }
+	q.mtl = rt.dev.NewCommandQueueWithMaxCommandBufferCount(uint(rt.cfg.maxInFlight + maxOpenPasses + 1))
+	if q.mtl.IsNil() {
+		return refuse("newCommandQueueWithMaxCommandBufferCount:", "the device made no queue")
+	}
+	q.mtl.SetLabel("ingot")
+	desc, err := mtl.NewCommandBufferDescriptor(rt.dev)
+	if err != nil {
+		return refuse("MTLCommandBufferDescriptor", err.Error())
+	}
+	q.desc = desc
+	// The command buffer holds what it uses, in addition to the runtime, and says which encoder failed.
+	desc.SetRetainedReferences(true)
+	desc.SetErrorOptions(mtl.CommandBufferErrorOptionEncoderExecutionStatus)
+	q.event = rt.dev.NewSharedEvent()
+	if q.event.IsNil() {
+		return refuse("newSharedEvent", "the device made no event")
+	}
+	q.timeouts = q.event.RespondsTo("waitUntilSignaledValue:timeoutMS:")
+	return nil
+}
+
+// newCommandBuffer makes a command buffer. It is borrowed from the pool that the caller has open.
+func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
+	cb := q.mtl.CommandBufferWithDescriptor(q.desc)
+	if cb.IsNil() {
+		return cb, &Error{Func: fn, Err: &DeviceError{Op: "commandBufferWithDescriptor:", Text: "the queue made no command buffer"}}
+	}
+	return cb, nil
+}
+
+// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog.
+func (q *queue) commit(fn string, f flight) (uint64, error) {
+	if err := q.lockForCommit(fn); err != nil {
+		return 0, err
+	}
+	defer q.mu.Unlock()
+	seq := q.seq + 1
+	// Before the open uses are taken back, so that a host copy sees either those or the submission.
+	if f.st != nil {
+		f.st.committed(seq)
+	} else {
+		f.prog.committed(seq)
+	}
+	f.cb.Retain()
+	f.cb.EncodeSignalEvent(q.event.Event, seq)
+	f.cb.Commit()
+	if q.done.Load() == q.seq {
+		q.progress = time.Now() // the device was idle
+	}
+	q.seq = seq
+	q.ring[seq%flights].st, q.ring[seq%flights].prog, q.ring[seq%flights].cb = f.st, f.prog, f.cb
+	q.rt.stats.submissions.Add(1)
+	return seq, nil
+}
+
+// lockForCommit locks the queue when there is room for one more submission.
+func (q *queue) lockForCommit(fn string) error {
+	q.mu.Lock()
+	for {
+		q.reapLocked()
+		if e := q.rt.unusable(); e != nil {
+			q.mu.Unlock()
+			return &Error{Func: fn, Err: e}
+		}
+		if q.seq-q.done.Load() < uint64(q.rt.cfg.maxInFlight) {
+			return nil
+		}
+		oldest := q.done.Load() + 1
+		q.mu.Unlock()
+		q.rt.stats.waits.Add(1)
+		q.pause(oldest, waitSlice)
+		q.mu.Lock()
+	}
+}
+
+// reap takes note of what has completed.
+func (q *queue) reap() {
+	q.mu.Lock()
+	q.reapLocked()
+	q.mu.Unlock()
+}
+
+func (q *queue) reapLocked() {
+	for done := q.done.Load(); done < q.seq; done++ {
+		f := &q.ring[(done+1)%flights]
+		switch f.cb.Status() {
+		case mtl.CommandBufferStatusCompleted:
+			q.finish(done+1, f, nil)
+		case mtl.CommandBufferStatusError:
+			q.finish(done+1, f, commandBufferError(f.cb, done+1))
+		default:
+			return
+		}
+	}
+}
+
+// finish ends a submission: its result is there, and what it used is given back.
+func (q *queue) finish(seq uint64, f *flight, err *Error) {
+	if q.failed != nil && err == nil {
+		err = &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which follows one that failed", seq), Err: q.failed}
+	}
+	if err != nil {
+		q.failures[seq] = err
+		if q.failed == nil {
+			q.failed = err
+			q.rt.fail(err)
+		}
+	}
+	q.giveBack(f)
+	q.progress = time.Now()
+	q.done.Store(seq)
+	if seq > keptTimes {
+		if old := &q.ring[(seq-keptTimes)%flights]; !old.cb.IsNil() {
+			old.cb.Release()
+			old.cb = mtl.CommandBuffer{}
+		}
+	}
+}
+
+func (q *queue) giveBack(f *flight) {
+	if f.st != nil {
+		f.st.completed()
+		f.st = nil
+	}
+	if f.prog != nil {
+		f.prog.unref()
+		f.prog = nil
+	}
+}
+
+// pause waits until submission seq has signalled, at most d, and gives the device up if it makes no progress.
+func (q *queue) pause(seq uint64, d time.Duration) {
+	signalled := false
+	if q.timeouts {
+		signalled = q.event.WaitUntilSignaledValue(seq, max(1, uint64(d/time.Millisecond)))
+	} else {
+		for end := time.Now().Add(d); !signalled && time.Now().Before(end); {
+			if signalled = q.event.SignaledValue() >= seq; !signalled {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	}
+	if signalled {
+		// The status follows the signal at once, but not at the same time.
+		for range 20 {
+			if q.passed(seq) {
+				return
+			}
+			goruntime.Gosched()
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.reapLocked()
+	if stalled := time.Since(q.progress); q.done.Load() < seq && stalled > q.rt.cfg.timeout {
+		q.giveUp(stalled)
+	}
+}
+
+// giveUp fails everything in flight. What it uses stays allocated for ever, since the device may still write to it.
+func (q *queue) giveUp(stalled time.Duration) {
+	e := &Error{Func: "Runtime", Have: fmt.Sprintf("a device that made no progress for %v", stalled.Round(time.Millisecond)),
+		Need: fmt.Sprintf("progress within %v", q.rt.cfg.timeout),
+		Err:  because(ErrTimeout, &DeviceError{Op: "command buffer", Text: "did not complete"})}
+	q.rt.fail(e)
+	if q.failed == nil {
+		q.failed = e
+	}
+	for seq := q.done.Load() + 1; seq <= q.seq; seq++ {
+		f := &q.ring[seq%flights]
+		q.failures[seq] = e
+		q.abandoned = append(q.abandoned, *f)
+		*f = flight{}
+	}
+	q.done.Store(q.seq)
+}
+
+// passed says whether a submission has completed, well or not.
+func (q *queue) passed(seq uint64) bool {
+	if seq <= q.done.Load() {
+		return true
+	}
+	q.reap()
+	return seq <= q.done.Load()
+}
+
+// result is the error of a completed submission.
+func (q *queue) result(seq uint64) *Error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failures[seq]
+}
+
+// wait waits for a submission. Without a context it is bounded by the runtime's timeout alone.
+func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
+	for first := true; !q.passed(seq); first = false {
+		if first {
+			q.rt.stats.waits.Add(1)
+		}
+		slice := waitSlice
+		if ctx != nil {
+			if err := ctx.Err(); err != nil {
+				return &Error{Func: fn, Have: "work that has not completed", Err: because(ErrTimeout, err)}
+			}
+			if end, ok := ctx.Deadline(); ok {
+				slice = min(slice, max(time.Until(end), 0))
+			}
+		}
+		q.pause(seq, slice)
+	}
+	if e := q.result(seq); e != nil {
+		return &Error{Func: fn, Err: e}
+	}
+	return nil
+}
+
+// drain waits for everything in flight.
+func (q *queue) drain(fn string) error {
+	q.mu.Lock()
+	last := q.seq
+	q.mu.Unlock()
+	return q.wait(nil, fn, last)
+}
+
+// close releases the queue's objects. Nothing is in flight any more but what was given up, and that keeps what it uses.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	kept := q.abandoned[:0]
+	for _, f := range q.abandoned {
+		if s := f.cb.Status(); s == mtl.CommandBufferStatusCompleted || s == mtl.CommandBufferStatusError {
+			q.giveBack(&f)
+			f.cb.Release()
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	q.abandoned = kept
+	for i := range q.ring {
+		q.ring[i].cb.Release()
+		q.ring[i] = flight{}
+	}
+	q.event.Release()
+	q.desc.Release()
+	q.mtl.Release()
+}
+
+// gpuTime asks a completed command buffer how long the device worked on it.
+func (q *queue) gpuTime(seq uint64) time.Duration {
+	if seq == 0 || !q.passed(seq) {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	cb := q.ring[seq%flights].cb
+	if q.seq-seq >= flights || cb.IsNil() {
+		return 0
+	}
+	return max(0, time.Duration((cb.GPUEndTime()-cb.GPUStartTime())*float64(time.Second)))
+}
+
+// commandBufferError is what a failed command buffer says.
+func commandBufferError(cb mtl.CommandBuffer, seq uint64) *Error {
+	defer objc.NewPool().Drain()
+	return &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which failed", seq), Err: deviceError("command buffer", cb.Error())}
+}

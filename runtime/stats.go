@@ -1,0 +1,45 @@
+package runtime
+
+import "sync/atomic"
+
+// counters count what a runtime does.
+type counters struct {
+	passes, submissions, replays, programs atomic.Uint64
+	dispatches, barriers, waits            atomic.Uint64
+	pipelines, allocations, buffers        atomic.Uint64
+}
+
+// Stats are what a runtime has done and what it holds.
+type Stats struct {
+	// Passes is how many passes were submitted, Replays how many replays; Submissions counts both.
+	Passes, Replays, Submissions uint64
+	// Programs is how many were recorded.
+	Programs uint64
+	// Dispatches and Barriers were encoded, in passes and recordings; replays do not count.
+	Dispatches, Barriers uint64
+	// Waits is how often something waited for the device.
+	Waits uint64
+	// Pipelines and Allocations were made; Buffers is how many Metal buffers that took.
+	Pipelines, Allocations, Buffers uint64
+	// InFlight is the number of submissions that have not been seen to complete.
+	InFlight int
+	// LiveAllocations and LiveBytes are in use, PooledBytes are kept for reuse, in whole buffers.
+	LiveAllocations, LiveBytes, PooledBytes int
+}
+
+// Stats are the counts at this moment.
+func (rt *Runtime) Stats() Stats {
+	c := &rt.stats
+	s := Stats{
+		Passes: c.passes.Load(), Replays: c.replays.Load(), Submissions: c.submissions.Load(), Programs: c.programs.Load(),
+		Dispatches: c.dispatches.Load(), Barriers: c.barriers.Load(), Waits: c.waits.Load(),
+		Pipelines: c.pipelines.Load(), Allocations: c.allocations.Load(), Buffers: c.buffers.Load(),
+	}
+	rt.queue.mu.Lock()
+	s.InFlight = int(rt.queue.seq - rt.queue.done.Load())
+	rt.queue.mu.Unlock()
+	rt.mem.mu.Lock()
+	s.LiveAllocations, s.LiveBytes, s.PooledBytes = len(rt.mem.live), rt.mem.bytes, rt.mem.pool.bytes
+	rt.mem.mu.Unlock()
+	return s
+}
