@@ -22,6 +22,7 @@ type Call struct {
 	words [maxWords]uintptr
 	ret   [maxResult]uintptr
 	err   ID                   // where an NSError** points
+	out   ID                   // where the place for an object points
 	phys  [maxPhysical]uintptr // what SyscallN gets
 }
 
@@ -31,7 +32,7 @@ func getCall() *Call { return calls.Get().(*Call) }
 
 func putCall(c *Call) {
 	c.obj = nil
-	c.err = 0
+	c.err, c.out = 0, 0
 	calls.Put(c)
 }
 

@@ -47,6 +47,11 @@ func TakeError() error {
 func fault(o *goObject, err error) {
 	latch(err)
 	if sink, ok := o.value.(interface{ ObjcError(error) }); ok {
+		defer func() {
+			if r := recover(); r != nil {
+				latch(fmt.Errorf("objc: ObjcError of %s panicked: %v", o.class.name, r))
+			}
+		}()
 		sink.ObjcError(err)
 	}
 }

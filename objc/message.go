@@ -129,50 +129,48 @@ func (m *Message) Send3(id ID, words ...uintptr) [3]uintptr {
 // NO when it failed. The result is then zero and the error says why: an [*Error] when the receiver gave one. An object
 // that is borrowed is valid as long as the caller's pool.
 func (m *Message) SendError(id ID, words ...uintptr) (uintptr, error) {
-	if id == 0 {
-		return 0, fmt.Errorf("objc: %s sent to nil", m.name)
-	}
-	c := getCall()
-	defer putCall(c)
 	if m.owned || m.shape.ret.kind != kindObject {
 		// The error is borrowed: this pool ends it, once it is read.
 		defer NewPool().Drain()
 	}
-	c.err = 0
-	var all [maxWords]uintptr
-	n := copy(all[:maxWords-1], words)
-	all[n] = uintptr(unsafe.Pointer(&c.err))
-	if err := m.do(c, id, all[:n+1]); err != nil {
-		return 0, err
-	}
-	if c.ret[0] != 0 {
-		return c.ret[0], nil
-	}
-	if c.err == 0 {
-		return 0, fmt.Errorf("objc: -[%s %s] failed without saying why", id.ClassName(), m.name)
-	}
-	return 0, ErrorOf(c.err)
+	result, _, err := m.sendError(id, words, false)
+	return result, err
 }
 
 // SendErrorOut is [Message.SendError] for a message that has one more argument before the NSError**: a place for an
 // object. Neither is among words. The object comes back retained: it is the caller's to release.
 func (m *Message) SendErrorOut(id ID, words ...uintptr) (result uintptr, out ID, err error) {
+	if m.owned || m.shape.ret.kind != kindObject {
+		defer NewPool().Drain()
+	}
+	return m.sendError(id, words, true)
+}
+
+// sendError reads what comes back through pointers before a pool can end it.
+func (m *Message) sendError(id ID, words []uintptr, hasOut bool) (result uintptr, out ID, err error) {
 	if id == 0 {
 		return 0, 0, fmt.Errorf("objc: %s sent to nil", m.name)
 	}
-	defer NewPool().Drain()
-	place := NewScratch()
-	defer place.Free()
-	object, address := place.Words(1)
-	object[0] = 0
+	c := getCall()
+	defer putCall(c)
+	c.err, c.out = 0, 0
 	var all [maxWords]uintptr
 	n := copy(all[:maxWords-2], words)
-	all[n] = address
-	result, err = m.SendError(id, all[:n+1]...)
-	if err != nil {
+	if hasOut {
+		all[n] = uintptr(unsafe.Pointer(&c.out))
+		n++
+	}
+	all[n] = uintptr(unsafe.Pointer(&c.err))
+	if err := m.do(c, id, all[:n+1]); err != nil {
 		return 0, 0, err
 	}
-	return result, ID(object[0]).Retain(), nil
+	switch {
+	case c.ret[0] != 0:
+		return c.ret[0], c.out.Retain(), nil
+	case c.err != 0:
+		return 0, 0, ErrorOf(c.err)
+	}
+	return 0, 0, fmt.Errorf("objc: -[%s %s] failed without saying why", id.ClassName(), m.name)
 }
 
 // SendChecked sends a message without a result, and returns what would be latched.
