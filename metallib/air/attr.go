@@ -1,5 +1,10 @@
 package air
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // An Attr is one attribute. Enumerated attributes have a Kind known by name ("noundef"), some with an integer or a type;
 // string attributes have Str set and Kind holds the key.
 type Attr struct {
@@ -59,4 +64,23 @@ func (l AttrList) Empty() bool {
 		}
 	}
 	return true
+}
+
+// String prints the attribute as LLVM's assembly does in attribute groups.
+func (a Attr) String() string {
+	switch {
+	case a.Str && a.Val == "":
+		return strconv.Quote(a.Kind)
+	case a.Str:
+		return strconv.Quote(a.Kind) + "=" + strconv.Quote(a.Val)
+	case a.HasInt && (a.Kind == "align" || a.Kind == "alignstack"):
+		return fmt.Sprintf("%s %d", a.Kind, a.Int)
+	case a.HasInt:
+		return fmt.Sprintf("%s(%d)", a.Kind, a.Int)
+	case a.HasType && a.Ty != nil:
+		return fmt.Sprintf("%s(%s)", a.Kind, a.Ty)
+	case a.Kind == "":
+		return fmt.Sprintf("attribute(%d)", a.ID)
+	}
+	return a.Kind
 }

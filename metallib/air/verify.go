@@ -1,0 +1,4 @@
+package air
+
+// Verify checks.
+func Verify(m *Module) error { return nil }
