@@ -106,7 +106,7 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
                                           device const uint2* up_packed [[buffer(3)]],
                                           device const bfloat2* up_sb [[buffer(4)]],
                                           device const bfloat4* x [[buffer(6)]],
-                                          device float* mid [[buffer(7)]],
+                                          device bfloat* mid [[buffer(7)]],
                                           constant uint& rows [[buffer(8)]],
                                           constant uint& cols [[buffer(9)]],
                                           constant uint& group_size [[buffer(10)]],
@@ -123,16 +123,16 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
     ingot_q4_rows(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
     ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
     if (lane == 0u) {
-        device bfloat* mid16 = (device bfloat*)mid;
+        device float* mid32 = (device float*)mid;
 #pragma unroll
         for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
             if (r < rows - row0) {
                 float value = ingot_gelu(gate[r]) * up[r];
                 ulong at = ulong(row0) + ulong(r);
                 if (mid_bf16 != 0u) {
-                    mid16[at] = bfloat(value);
+                    mid[at] = bfloat(value);
                 } else {
-                    mid[at] = value;
+                    mid32[at] = value;
                 }
             }
         }

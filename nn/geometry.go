@@ -1,0 +1,47 @@
+package nn
+
+import "github.com/ingot-metal/ingot/runtime"
+
+// Geometry of the kernels: which threadgroups a launch has, as functions of shapes alone.
+const (
+	// SIMDWidth is the number of lanes of a simdgroup that the kernels are written for. The runtime refuses pipelines
+	// with another width.
+	SIMDWidth = 32
+	// MaxRowThreads is the most threads that a threadgroup gets in kernels with one threadgroup per row.
+	MaxRowThreads = 1024
+	// GEMVRows is how many rows of a matrix a threadgroup of a matrix-vector product computes: two simdgroups of four.
+	GEMVRows = 8
+	// GEMVThreads is the size of such a threadgroup.
+	GEMVThreads = 64
+	// EmbedThreads is the size of a threadgroup of an embedding lookup, whose threads take one packed word each.
+	EmbedThreads = 64
+	// RoPERows is how many head rows a threadgroup of RMSQKVRoPEKVStore takes, a simdgroup for each.
+	RoPERows = 8
+	// AttnRows is how many query rows a full threadgroup of FlashAttnRows takes, four for each of eight simdgroups.
+	AttnRows = 32
+)
+
+func ceilDiv(a, b int) int { return a/b + min(a%b, 1) }
+
+// RowThreads is the size of the threadgroup that reduces a row of n elements: whole simdgroups, some four elements for a
+// thread, at most MaxRowThreads.
+func RowThreads(n int) int {
+	return min(max(ceilDiv(ceilDiv(n, 4), SIMDWidth), 1)*SIMDWidth, MaxRowThreads)
+}
+
+// GEMVTiles is the number of threadgroups of a matrix-vector product with that many rows.
+func GEMVTiles(rows int) int { return ceilDiv(rows, GEMVRows) }
+
+// EmbedGroups is the number of threadgroups of a lookup of that many tokens.
+func EmbedGroups(tokens, hidden int) int { return ceilDiv(tokens*(hidden/8), EmbedThreads) }
+
+// RoPEGroups is the number of threadgroups of RMSQKVRoPEKVStore for that many head rows.
+func RoPEGroups(rows int) int { return ceilDiv(rows, RoPERows) }
+
+// AttnGeometry is the launch of FlashAttnRows. Fewer than AttnRows query rows leave out the simdgroups that would have
+// none.
+func AttnGeometry(batch, tq, heads int) (groups, threads runtime.Size) {
+	const rowsOfSimdgroup = 4
+	simdgroups := min(ceilDiv(tq, rowsOfSimdgroup), AttnRows/rowsOfSimdgroup)
+	return runtime.D2(ceilDiv(tq, AttnRows), batch*heads), runtime.D1(simdgroups * SIMDWidth)
+}
