@@ -25,27 +25,30 @@ func Softcap(v, limit float64) float64 {
 // NoToken is what [SoftcapArgmax] answers when there is nothing to choose from.
 const NoToken = 0xFFFFFFFF
 
-// SoftcapArgmax is the index of the largest of the capped logits ([Softcap]). Of equal ones the lowest index wins.
-// Logits that are NaN or infinite are ignored; when no other is left the index is [NoToken].
+// SoftcapArgmax is the index of the largest logit and its capped value ([Softcap]). Capping is strictly increasing, so it
+// does not change which one that is, though it may round different logits to equal values. Of equal logits the lowest index
+// wins. Those that are NaN or infinite are ignored; when no other is left the index is [NoToken] and the value 0.
 //
-// margin is the distance to the second best capped logit (+∞ when there is none): a float32 implementation can be held
-// to the index where the margin is larger than its rounding error, no more.
-func SoftcapArgmax[T Real](logits []T, limit float64) (index uint32, margin float64) {
+// margin is the distance between the two best capped logits, +∞ when there are not two: a float32 implementation of what
+// comes before can be held to the index where the margin is larger than its rounding error, no more.
+func SoftcapArgmax[T Real](logits []T, limit float64) (index uint32, value, margin float64) {
 	index = NoToken
 	best, second := math.Inf(-1), math.Inf(-1)
 	for i, l := range logits {
-		if v := float64(l); math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
-		}
-		v := Softcap(float64(l), limit)
-		if index == NoToken || v > best {
+		v := float64(l)
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+		case index == NoToken || v > best:
 			best, second, index = v, best, uint32(i)
-		} else if v > second {
+		case v > second:
 			second = v
 		}
 	}
-	if math.IsInf(second, -1) {
-		return index, math.Inf(1)
+	switch {
+	case index == NoToken:
+		return index, 0, math.Inf(1)
+	case math.IsInf(second, -1):
+		return index, Softcap(best, limit), math.Inf(1)
 	}
-	return index, best - second
+	return index, Softcap(best, limit), Softcap(best, limit) - Softcap(second, limit)
 }

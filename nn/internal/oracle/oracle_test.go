@@ -148,22 +148,23 @@ func TestSoftcapArgmax(t *testing.T) {
 		equal(t, 3.0, Softcap(3, none))
 	}
 	for _, c := range []struct {
-		logits []float32
-		cap    float64
-		index  uint32
-		margin float64
+		logits        []float32
+		cap           float64
+		index         uint32
+		value, margin float64
 	}{
-		{[]float32{1, 3, 2}, 0, 1, 1},
-		{[]float32{2, 3, 3}, 0, 1, 0}, // the lowest of equals
-		{[]float32{-5}, 0, 0, inf},
-		{[]float32{float32(nan), -5, float32(inf), -4}, 0, 3, 1},
-		{[]float32{float32(nan), float32(-inf)}, 0, NoToken, inf},
-		{nil, 0, NoToken, inf},
-		{[]float32{10, 20}, 10, 1, 10 * (math.Tanh(2) - math.Tanh(1))},
-		{[]float32{3e38, 1e38}, 30, 0, 0}, // both are at the cap
+		{[]float32{1, 3, 2}, 0, 1, 3, 1},
+		{[]float32{2, 3, 3}, 0, 1, 3, 0}, // the lowest of equals
+		{[]float32{-5}, 0, 0, -5, inf},
+		{[]float32{float32(nan), -5, float32(inf), -4}, 0, 3, -4, 1},
+		{[]float32{float32(nan), float32(-inf)}, 0, NoToken, 0, inf},
+		{nil, 0, NoToken, 0, inf},
+		{[]float32{10, 20}, 10, 1, 10 * math.Tanh(2), 10 * (math.Tanh(2) - math.Tanh(1))},
+		{[]float32{1e38, 3e38}, 30, 1, 30, 0}, // both are at the cap
 	} {
-		index, margin := SoftcapArgmax(c.logits, c.cap)
+		index, value, margin := SoftcapArgmax(c.logits, c.cap)
 		equal(t, c.index, index, c)
+		near1(t, c.value, value, 1e-14, c)
 		if math.IsInf(c.margin, 1) {
 			equal(t, c.margin, margin)
 		} else {
