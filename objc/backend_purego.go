@@ -178,7 +178,13 @@ func backendPoolPush() uintptr {
 	return r
 }
 
-func backendPoolPop(token uintptr) { purego.SyscallN(lib.poolPop, token) }
+func backendPoolPop(token uintptr) {
+	// The words of a message are reused: arguments listed in the call would be allocated.
+	c := getCall()
+	c.phys[0] = token
+	purego.SyscallN(lib.poolPop, c.phys[:1]...)
+	putCall(c)
+}
 
 // realMessage is what a message that SyscallN cannot send is sent with: made at the first sending.
 type realMessage struct {

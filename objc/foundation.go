@@ -17,7 +17,7 @@ var (
 	msgDescription = NewMessage("localizedDescription", "@@:")
 	msgCount       = NewMessage("count", "Q@:")
 	msgObjectAt    = NewMessage("objectAtIndex:", "@@:Q")
-	msgInitObjects = NewMessage("initWithObjects:count:", "@@:^@Q")
+	msgArrayWith   = NewMessage("arrayWithObjects:count:", "@@:^@Q")
 )
 
 const utf8Encoding = 4 // NSUTF8StringEncoding
@@ -175,9 +175,10 @@ func NSArray(ids ...ID) ID {
 		}
 		return goArrayClass.New(&goArray{kept})
 	}
+	defer NewPool().Drain()
 	m := NewScratch()
 	defer m.Free()
-	return ID(msgInitObjects.Send(ID(msgAlloc.Send(ID(GetClass("NSArray")))), m.IDs(kept), uintptr(len(kept))))
+	return ID(msgArrayWith.Send(GetClass("NSArray").ID(), m.IDs(kept), uintptr(len(kept)))).Retain()
 }
 
 // ArrayCount is the number of objects in an NSArray.

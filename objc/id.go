@@ -110,7 +110,7 @@ func (c Class) String() string {
 	}
 	if ID(c).IsGo() {
 		if o := lookup(ID(c)); o != nil {
-			if g, ok := o.value.(*GoClass); ok {
+			if g, ok := o.value.(*instantiable); ok {
 				return g.name
 			}
 		}

@@ -66,6 +66,8 @@ func (a arch) place(s shape) (placement, error) {
 		switch {
 		case v.kind == kindFloat32 || v.kind == kindFloat64:
 			p.floats = append(p.floats, slot{slotWord, word})
+			word++
+			continue
 		case v.words > 2 && a.byPointer:
 			in = []slot{{slotPointer, word}}
 		default:
@@ -82,7 +84,7 @@ func (a arch) place(s shape) (placement, error) {
 		if a.packs && smallerThanWord(v.kind) {
 			return p, fmt.Errorf("objc: argument %d is smaller than 8 bytes and on the stack, which Apple's arm64 convention packs", i)
 		}
-		full = a.byPointer && len(in) > 0
+		full = a.byPointer
 		stack = append(stack, in...)
 	}
 	if len(p.floats) > maxFloats {
