@@ -150,6 +150,7 @@ func (rt *Runtime) pipelineFrom(lib library, name string, consts []constant) (*p
 	if err != nil {
 		return nil, &Error{Func: name, Err: deviceError("pipeline "+name, err)}
 	}
+	defer reflection.Release()
 	pl.state = state
 	if w := int(state.ThreadExecutionWidth()); w != executionWidth {
 		state.Release()

@@ -1,0 +1,231 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ingot-metal/ingot/objc"
+)
+
+func TestFailedSubmission(t *testing.T) {
+	for _, noTimeouts := range []bool{false, true} {
+		d := &fake{noTimeouts: noTimeouts}
+		rt := d.open(t)
+		x, err := NewSlice[uint32](rt, 4)
+		require.NoError(t, err)
+		y, err := NewSlice[uint32](rt, 4)
+		require.NoError(t, err)
+		require.NoError(t, rt.Run(func(p *Pass) error { return fill(p, y, 5) }))
+		d.fail.Store(2)
+		good, err := rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+		require.NoError(t, err)
+		bad, err := rt.Submit(func(p *Pass) error { return bump(p, x, 1) })
+		require.NoError(t, err)
+		after, err := rt.Submit(func(p *Pass) error { return bump(p, x, 1) })
+		if err == nil {
+			err = after.Wait(nil)
+		}
+		require.ErrorIs(t, err, ErrDevice, "follows a failure")
+		require.NoError(t, good.Wait(nil))
+		err = bad.Wait(context.Background())
+		require.ErrorIs(t, err, ErrDevice)
+		var de *DeviceError
+		require.True(t, errors.As(err, &de))
+		require.Equal(t, DeviceError{Op: "command buffer", Domain: "MTLCommandBufferErrorDomain", Code: 3, Text: "page fault in kernel add"}, *de)
+		require.ErrorIs(t, bad.Err(), ErrDevice)
+		require.NoError(t, good.Err())
+		require.ErrorIs(t, rt.Err(), ErrDevice)
+		require.ErrorIs(t, rt.Run(func(p *Pass) error { return nil }), ErrDevice)
+		_, err = NewSlice[uint32](rt, 1)
+		require.ErrorIs(t, err, ErrDevice)
+		require.ErrorIs(t, x.Read(make([]uint32, 4)), ErrDevice)
+		got := make([]uint32, 4)
+		require.NoError(t, y.Read(got), "was written before the failure")
+		require.EqualValues(t, 5, got[0])
+
+		again, err := rt.Reopen()
+		require.NoError(t, err)
+		require.NoError(t, again.Err())
+		z, err := NewSlice[uint32](again, 4)
+		require.NoError(t, err)
+		require.NoError(t, again.Run(func(p *Pass) error { return fill(p, z, 5) }))
+		require.NoError(t, again.Close())
+	}
+}
+
+func TestFailureSeenByRunAndReplay(t *testing.T) {
+	d := new(fake)
+	rt := d.open(t)
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	prog, err := rt.Record(func(p *Pass) error { return bump(p, x, 1) })
+	require.NoError(t, err)
+	d.fail.Store(2)
+	require.NoError(t, prog.Run())
+	require.ErrorIs(t, prog.Run(), ErrDevice)
+	_, err = prog.Replay()
+	require.ErrorIs(t, err, ErrDevice)
+	_, err = rt.Record(func(p *Pass) error { return nil })
+	require.ErrorIs(t, err, ErrDevice)
+	require.NoError(t, prog.Release())
+	require.NoError(t, rt.Close(), "the failure was reported before")
+}
+
+func TestUnseenFailureIsReportedByClose(t *testing.T) {
+	d := new(fake)
+	rt := d.open(t)
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	d.fail.Store(1)
+	_, err = rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+	require.NoError(t, err)
+	require.ErrorIs(t, rt.Close(), ErrDevice)
+}
+
+func TestHang(t *testing.T) {
+	d := new(fake)
+	rt := d.open(t, WithTimeout(60*time.Millisecond), WithMaxInFlight(2))
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	d.hang.Store(true)
+	s, err := rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+	require.NoError(t, err)
+	require.False(t, s.Done())
+	require.NoError(t, s.Err())
+	require.Zero(t, s.GPUTime())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	err = s.Wait(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, ErrTimeout)
+	require.NotErrorIs(t, err, ErrDevice)
+	require.Less(t, time.Since(start), 50*time.Millisecond)
+	require.NoError(t, rt.Err(), "the deadline was the caller's")
+	ctx, cancel = context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
+
+	err = s.Wait(nil)
+	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, err, ErrDevice)
+	require.ErrorIs(t, rt.Err(), ErrTimeout)
+	require.True(t, s.Done())
+	_, err = rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, x.Write(make([]uint32, 4)), ErrTimeout)
+	live := objc.LiveObjects()
+	require.NoError(t, rt.Close())
+	require.Less(t, objc.LiveObjects(), live)
+	require.EqualValues(t, 1, x.view.a.refs.Load(), "the device may still write to it")
+}
+
+func TestHangWithQueueFull(t *testing.T) {
+	d := new(fake)
+	rt := d.open(t, WithTimeout(40*time.Millisecond), WithMaxInFlight(2))
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	d.hang.Store(true)
+	for range 2 {
+		_, err = rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+		require.NoError(t, err)
+	}
+	_, err = rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
+	require.ErrorIs(t, err, ErrTimeout)
+	require.NoError(t, rt.Close())
+}
+
+func TestAllocationFailure(t *testing.T) {
+	d := new(fake)
+	rt := d.open(t)
+	x, err := NewSlice[uint32](rt, 100)
+	require.NoError(t, err)
+	require.NoError(t, x.Release())
+	d.noBuffers.Store(true)
+	y, err := NewSlice[uint32](rt, 100)
+	require.NoError(t, err, "from the pool")
+	_, err = NewSlice[uint32](rt, 100)
+	require.ErrorIs(t, err, ErrDevice)
+	// The const arena cannot grow either: the launch is refused and the pass goes on.
+	require.NoError(t, rt.Run(func(p *Pass) error {
+		require.ErrorIs(t, fill(p, y, 1), ErrDevice)
+		require.Zero(t, p.Count())
+		d.noBuffers.Store(false)
+		return fill(p, y, 1)
+	}))
+}
+
+func TestLibraryRefused(t *testing.T) {
+	d := &fake{refuseData: true}
+	d.prepare()
+	defer d.id.Release()
+	before := objc.LiveObjects()
+	_, err := openFake(d)
+	require.ErrorIs(t, err, ErrDevice)
+	require.ErrorContains(t, err, "not supported on this OS")
+	require.Equal(t, before, objc.LiveObjects())
+
+	rt, err := openFake(d, withBuiltin("source"))
+	require.NoError(t, err)
+	require.Equal(t, OriginSource, rt.LibraryOrigin())
+	x, err := NewSlice[uint32](rt, 100)
+	require.NoError(t, err)
+	require.Equal(t, OriginNone, rt.KernelOrigin("fill"))
+	require.NoError(t, rt.Run(func(p *Pass) error { return fill(p, x, 1) }))
+	require.Equal(t, OriginSource, rt.KernelOrigin("fill"))
+	require.NoError(t, rt.Close())
+
+	d.refuseSource = true
+	_, err = openFake(d, withBuiltin("source"))
+	require.ErrorIs(t, err, ErrDevice)
+	require.ErrorContains(t, err, "not supported on this OS")
+	require.ErrorContains(t, err, "no compiler")
+	require.Equal(t, before, objc.LiveObjects())
+}
+
+func TestKernelRefused(t *testing.T) {
+	d := &fake{refuseBinary: "add"}
+	d.prepare()
+	defer d.id.Release()
+	before := objc.LiveObjects()
+	rt, err := openFake(d, withBuiltin("source"))
+	require.NoError(t, err)
+	require.Equal(t, OriginEmbedded, rt.LibraryOrigin())
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	require.NoError(t, rt.Run(func(p *Pass) error { return errors.Join(fill(p, x, 1), bump(p, x, 1)) }))
+	require.Equal(t, OriginEmbedded, rt.KernelOrigin("fill"))
+	require.Equal(t, OriginSource, rt.KernelOrigin("add"))
+	require.NoError(t, rt.Close())
+
+	d.refuseSource = true
+	rt, err = openFake(d, withBuiltin("source"))
+	require.NoError(t, err)
+	x, err = NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	err = rt.Run(func(p *Pass) error { return bump(p, x, 1) })
+	require.ErrorIs(t, err, ErrDevice)
+	require.ErrorContains(t, err, "cannot be compiled")
+	require.ErrorContains(t, err, "no compiler")
+	require.NoError(t, rt.Close())
+	require.Equal(t, before, objc.LiveObjects())
+}
+
+func TestDevicesRefused(t *testing.T) {
+	d := &fake{families: 5}
+	rt := d.open(t)
+	require.Equal(t, 5, rt.Device().Family)
+	require.False(t, rt.Device().Indirect)
+	require.Contains(t, rt.Device().NoIndirect, "family 5")
+
+	wide := &fake{width: 64}
+	rt = wide.open(t)
+	_, err := rt.Kernel("fill")
+	require.ErrorIs(t, err, ErrLimit)
+	require.ErrorContains(t, err, "width 64")
+}
