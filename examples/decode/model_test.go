@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
+	"github.com/ingot-metal/ingot/internal/testenv"
+	"github.com/ingot-metal/ingot/nn"
+)
+
+// golden is what Hugging Face's implementation computed in float64 on a model's very weights.
+type golden struct {
+	Cases []goldenCase
+}
+
+type goldenCase struct {
+	Prompt      string
+	PromptIDs   []uint32 `json:"prompt_ids"`
+	Generated   []uint32
+	Margins     []float64
+	FirstLogits []float64 `json:"first_logits"`
+}
+
+// all is the whole text: prompt and continuation.
+func (c goldenCase) all() []uint32 { return slices.Concat(c.PromptIDs, c.Generated) }
+
+func readGolden(t testing.TB, dir fs.FS) golden {
+	t.Helper()
+	data, err := fs.ReadFile(dir, goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g golden
+	if err := json.Unmarshal(data, &g); err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Cases) == 0 {
+		t.Fatal("no cases")
+	}
+	return g
+}
+
+// open opens a model, the embedded one if dir is empty, on the best device.
+func open(t testing.TB, dir string, longest, n int) (*source, *model) {
+	t.Helper()
+	src, err := openSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := openRuntime("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(rt, src.checkpoint, longest, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(m.release(), rt.Close(), src.close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return src, m
+}
+
+const (
+	marginThatCounts = 0.1  // logits of two tokens that are closer may change places in bfloat16
+	meanDifference   = 0.02 // of the first step's logits
+)
+
+// Every position of every golden text is fed with what the golden file says came before. Wherever the golden file's choice
+// is clear, the device makes the same one.
+func TestTeacherForced(t *testing.T) {
+	g := readGolden(t, os.DirFS(embeddedModel))
+	longest := 0
+	for _, c := range g.Cases {
+		longest = max(longest, len(c.all()))
+	}
+	_, m := open(t, "", longest, 1)
+	clear, agree, unclear := 0, 0, 0
+	worst, worstMean := 0.0, 0.0
+	for i, c := range g.Cases {
+		if i > 0 && testing.Short() {
+			break
+		}
+		mean := 0.0
+		if err := m.start(c.all()); err != nil {
+			t.Fatal(err)
+		}
+		for position := range len(c.all()) - 1 {
+			if err := m.program.Run(); err != nil {
+				t.Fatal(err)
+			}
+			at := position - len(c.PromptIDs) + 1 // in the continuation
+			if at < 0 {
+				continue
+			}
+			if at == 0 {
+				for j, got := range cappedLogits(t, m) {
+					d := math.Abs(got - c.FirstLogits[j])
+					worst, mean = max(worst, d), mean+d/float64(len(c.FirstLogits))
+				}
+			}
+			var choice [1]uint32
+			if err := m.choice.Read(choice[:]); err != nil {
+				t.Fatal(err)
+			}
+			switch same := choice[0] == c.Generated[at]; {
+			case c.Margins[at] <= marginThatCounts:
+				unclear++
+			case same:
+				clear, agree = clear+1, agree+1
+			default:
+				clear++
+				t.Errorf("%q, token %d: got %d, want %d, margin %g", c.Prompt, at, choice[0], c.Generated[at], c.Margins[at])
+			}
+		}
+		worstMean = max(worstMean, mean)
+		t.Logf("%-24q mean difference of the first step's logits %.4f", c.Prompt, mean)
+		if mean > meanDifference {
+			t.Errorf("%q: mean difference %g, allowed is %g", c.Prompt, mean, meanDifference)
+		}
+		state, err := m.progress()
+		if err != nil || state.Status != nn.DecodeRunning || int(state.Position) != len(c.all())-1 || state.Produced != 0 {
+			t.Errorf("%q: after the text: %+v %v", c.Prompt, state, err)
+		}
+	}
+	t.Logf("%d of %d clear choices agree (%d more have a margin of at most %g); logits of first steps: worst difference %.4f, worst mean %.4f",
+		agree, clear, unclear, marginThatCounts, worst, worstMean)
+}
+
+// cappedLogits are the logits of the last step, softcapped as in the golden files.
+func cappedLogits(t *testing.T, m *model) []float64 {
+	t.Helper()
+	raw := make([]float32, m.logits.Len())
+	if err := m.logits.Read(raw); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]float64, len(raw))
+	for i, v := range raw {
+		out[i] = m.config.Softcap * math.Tanh(float64(v)/m.config.Softcap)
+	}
+	return out
+}
+
+// Direct encoding and replay give the same tokens, on all prompts of both golden files, to the end token or for 150 tokens.
+// The second model is stored in bfloat16 and quantised when it is loaded.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct{ name, dir string }{
+		{"q4", ""},
+		{"bf16", "data/tiny-gemma3/config.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.dir != "" {
+				c.dir = filepath.Dir(testenv.Shared(t, c.dir))
+			}
+			args := []string{"-check", "-n", "150", "-model", c.dir}
+			if testing.Short() {
+				args = []string{"-check", "-n", "12", "-model", c.dir, "-prompt", "Once upon a time"}
+			}
+			var out, errs bytes.Buffer
+			if code := run(context.Background(), args, &out, &errs); code != 0 {
+				t.Fatalf("code %d\n%s%s", code, errs.String(), out.String())
+			}
+			want := "give the same tokens for 5 prompts"
+			if testing.Short() {
+				want = "give the same tokens for 1 prompt"
+			}
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("got\n%s", out.String())
+			}
+			t.Log(out.String())
+		})
+	}
+}
+
+// A replayed token takes few messages, as many as the program says.
+func TestMessages(t *testing.T) {
+	src, m := open(t, "", 8, 30)
+	if ok, why := m.program.Indirect(); !ok {
+		t.Skip("the device has no indirect command buffers: ", why)
+	}
+	most := 20
+	if m.rt.Device().Primed {
+		most += 2 * m.program.Stats().Pipelines
+	}
+	ids := src.encode("Once upon a time")
+	for _, w := range []way{direct, replayed} {
+		c, err := m.hostCost(context.Background(), w, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %v, %d messages per token", w, c.time, c.messages)
+		if w == replayed && c.messages > most {
+			t.Errorf("a replayed token takes %d messages, allowed are %d", c.messages, most)
+		}
+		if w == direct && c.messages < m.kernels {
+			t.Errorf("%d kernels with %d messages", m.kernels, c.messages)
+		}
+	}
+}
+
+// The program as it is used.
+func TestRun(t *testing.T) {
+	want := "Once upon a time there was a hungry boy named Kai."
+	for _, args := range [][]string{
+		{"-prompt", "Once upon a time", "-n", "11", "-stats"},
+		{"-prompt", "Once upon a time", "-n", "11", "-direct", "-model", embeddedModel},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), args, &out, &errs); code != 0 {
+			t.Fatalf("code %d\n%s%s", code, errs.String(), out.String())
+		}
+		if got := out.String(); !strings.HasPrefix(got, want[:35]) || !strings.HasSuffix(got, "\n") {
+			t.Errorf("got %q", got)
+		}
+		for _, part := range []string{"model: ", "device: ", "library: ", "5 tokens read, 11 written", "tokens/s", "as long as asked for"} {
+			if !strings.Contains(errs.String(), part) {
+				t.Errorf("%q is missing in\n%s", part, errs.String())
+			}
+		}
+		if slices.Contains(args, "-stats") && strings.Count(errs.String(), "Metal messages") != 2 {
+			t.Errorf("no statistics in\n%s", errs.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), []string{"-device", "list"}, &out, &errs); code != 0 || strings.TrimSpace(out.String()) == "" {
+		t.Errorf("devices %q, %s", out.String(), errs.String())
+	}
+	name := strings.ToUpper(strings.Split(strings.TrimSpace(out.String()), "\n")[0])
+	rt, err := openRuntime(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Texts end with the end token, with -n, with the model's longest text; and the host may stop in the middle.
+func TestEndings(t *testing.T) {
+	src, m := open(t, "", 20, 6)
+	ids := src.encode("Once upon a time")
+	nothing := func(uint32) error { return nil }
+	ctx := context.Background()
+
+	r, err := m.generate(ctx, ids, replayed, nothing)
+	if err != nil || len(r.tokens) != 6 || r.end != nn.DecodeOutputFull || r.steps() != 10 {
+		t.Errorf("%+v %v", r, err)
+	}
+	again, err := m.generate(ctx, ids, direct, nothing)
+	if err != nil || !slices.Equal(again.tokens, r.tokens) {
+		t.Errorf("the second time: %+v %v", again, err)
+	}
+	stop := errors.New("stop")
+	if _, err := m.generate(ctx, ids, replayed, func(uint32) error { return stop }); !errors.Is(err, stop) {
+		t.Error(err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.generate(canceled, ids, replayed, nothing); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := m.generate(ctx, make([]uint32, 21), replayed, nothing); err == nil || !strings.Contains(err.Error(), "prepared for 20") {
+		t.Error(err)
+	}
+	if _, err := m.generate(ctx, nil, replayed, nothing); err == nil {
+		t.Error("an empty prompt was accepted")
+	}
+
+	// The end of the golden text, fed up to where only the end token is missing.
+	g := readGolden(t, os.DirFS(embeddedModel))
+	lena := g.Cases[3].all()
+	_, m = open(t, "", len(lena), 6)
+	if r, err = m.generate(ctx, lena[:len(lena)-1], replayed, nothing); err != nil || r.end != nn.DecodeEndToken || !slices.Equal(r.tokens, []uint32{1}) {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// A model that allows no longer text ends it.
+func TestCacheFull(t *testing.T) {
+	dir := copyModel(t)
+	edit(t, dir, gemma3.ConfigFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 8`))
+	src, m := open(t, dir, 5, 100)
+	r, err := m.generate(context.Background(), src.encode("Once upon a time"), replayed, func(uint32) error { return nil })
+	if err != nil || r.end != nn.DecodeCacheFull || len(r.tokens) != 4 {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// Weights that make no number come out as an error, not as a text.
+func TestNoFiniteLogit(t *testing.T) {
+	_, m := open(t, "", 5, 3)
+	broken := make([]float32, m.config.Hidden)
+	for i := range broken {
+		broken[i] = math.MaxFloat32
+	}
+	if err := m.weights.finalNorm.Write(broken); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.generate(context.Background(), []uint32{2, 3}, replayed, func(uint32) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "no finite logit") {
+		t.Error(err)
+	}
+}
+
+func TestFits(t *testing.T) {
+	good := gemma3.Config{HeadDim: 128, KVHeads: 4, Positions: 1 << 24}
+	if err := fits(&good, 5, 100); err != nil {
+		t.Error(err)
+	}
+	other := good
+	other.HeadDim = 256
+	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 256: the attention kernel is for 128") {
+		t.Error(err)
+	}
+	if err := fits(&good, 1<<25, 1); err == nil || !strings.Contains(err.Error(), "texts of up to 16777216") {
+		t.Error(err)
+	}
+	if err := fits(&good, 1<<23, 1<<20); err == nil || !strings.Contains(err.Error(), "8388607 fit") {
+		t.Error(err)
+	}
+}
+
+// BenchmarkToken is one replayed token of the embedded model, at the positions of a short story.
+func BenchmarkToken(b *testing.B) {
+	for _, w := range []way{replayed, direct} {
+		b.Run(w.String(), func(b *testing.B) {
+			src, m := open(b, "", 8, 150)
+			ids := src.encode("Once upon a time")
+			steps, begin := 0, time.Now()
+			for b.Loop() {
+				if steps%100 == 0 {
+					if err := m.start(ids); err != nil {
+						b.Fatal(err)
+					}
+				}
+				s, err := m.submit(w)
+				if err == nil {
+					err = s.Wait(context.Background())
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps++
+			}
+			b.ReportMetric(float64(steps)/time.Since(begin).Seconds(), "tokens/s")
+		})
+	}
+}

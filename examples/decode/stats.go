@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ingot-metal/ingot/objc"
+)
+
+// cost is what one token costs the host.
+type cost struct {
+	time     time.Duration // until the step is committed, median
+	messages int           // to Metal's objects, from encoding to completion
+}
+
+const (
+	warmSteps     = 2
+	measuredSteps = 15
+)
+
+// hostCost measures one way. Steps after the end of a text do the same work again.
+func (m *model) hostCost(ctx context.Context, w way, prompt []uint32) (cost, error) {
+	if err := m.start(prompt); err != nil {
+		return cost{}, err
+	}
+	var times []time.Duration
+	var messages atomic.Int64
+	defer objc.SetTrace(nil)
+	for i := range warmSteps + measuredSteps {
+		if i == warmSteps {
+			objc.SetTrace(func(objc.ID, objc.SEL) { messages.Add(1) })
+		}
+		begin := time.Now()
+		s, err := m.submit(w)
+		spent := time.Since(begin)
+		if err == nil {
+			err = s.Wait(ctx)
+		}
+		if err != nil {
+			return cost{}, err
+		}
+		if i >= warmSteps {
+			times = append(times, spent)
+		}
+	}
+	slices.Sort(times)
+	return cost{times[len(times)/2], int(messages.Load()+measuredSteps-1) / measuredSteps}, nil
+}
+
+// measure prints what a token costs the host in both ways.
+func measure(ctx context.Context, m *model, prompt []uint32, out io.Writer) error {
+	fmt.Fprintf(out, "\nhost work per token, %d kernels:\n", m.kernels)
+	for _, w := range []way{direct, replayed} {
+		c, err := m.hostCost(ctx, w, prompt)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "  %-8s  %8.1f µs  %5d Metal messages\n", w, float64(c.time)/float64(time.Microsecond), c.messages)
+	}
+	return nil
+}
