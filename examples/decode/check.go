@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -13,24 +14,21 @@ func check(ctx context.Context, m *model, src *source, prompts []string, ids [][
 	different := 0
 	for i, prompt := range prompts {
 		var results [2]result
-		for j, w := range []way{direct, replayed} {
+		for j, w := range ways {
 			var err error
 			if results[j], err = m.generate(ctx, ids[i], w, func(uint32) error { return nil }); err != nil {
 				return fmt.Errorf("%q, %s: %w", prompt, w, err)
 			}
 		}
-		verdict := "same"
+		verdict, shown := "same", []way{replayed} // one text is enough when both are the same
 		if at := firstDifference(results[0].tokens, results[1].tokens); at >= 0 {
-			verdict = fmt.Sprintf("DIFFERENT from token %d on", at)
+			verdict, shown = fmt.Sprintf("DIFFERENT from token %d on", at), ways[:]
 			different++
 		}
 		fmt.Fprintf(out, "%s: %d tokens, %s\n  direct   %.1f tokens/s\n  replayed %.1f tokens/s\n",
 			verdict, len(results[1].tokens), ending(results[1].end), results[0].rate(), results[1].rate())
-		for j, w := range []way{direct, replayed} {
-			if j == 0 && different == 0 {
-				continue // one text is enough when both are the same
-			}
-			text := prompt + src.tokenizer.Decode(results[j].tokens)
+		for _, w := range shown {
+			text := prompt + src.tokenizer.Decode(results[slices.Index(ways[:], w)].tokens)
 			fmt.Fprintf(out, "  %-8s %s\n", w, strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
 		}
 	}

@@ -18,6 +18,8 @@ const (
 	direct   way = true  // every kernel encoded anew
 )
 
+var ways = [2]way{direct, replayed}
+
 func (w way) String() string {
 	if w == direct {
 		return "direct"
@@ -40,6 +42,9 @@ type result struct {
 	tokens []uint32
 	end    nn.DecodeStatus
 	total  time.Duration
+
+	submitted int           // steps after the prompt's
+	host      time.Duration // spent on submitting them
 }
 
 // steps is the number of tokens that went through the model.
@@ -49,8 +54,11 @@ func (r result) steps() int { return r.prompt - 1 + len(r.tokens) }
 func (r result) rate() float64 { return float64(r.steps()) / r.total.Seconds() }
 
 func (r result) String() string {
-	return fmt.Sprintf("%d tokens read, %d written, in %.2f s: %.1f tokens/s, %s; %s",
-		r.prompt, len(r.tokens), r.total.Seconds(), r.rate(), r.way, ending(r.end))
+	text := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s", r.prompt, len(r.tokens), ending(r.end), r.total.Seconds(), r.rate())
+	if r.submitted > 0 {
+		text += fmt.Sprintf(", %.0f µs of the host per %s token", float64(r.host.Microseconds())/float64(r.submitted), r.way)
+	}
+	return text
 }
 
 // A burst is how many steps are submitted before the host looks at their tokens. Looking waits for all of them, so a burst
@@ -68,9 +76,8 @@ func (m *model) generate(ctx context.Context, prompt []uint32, w way, emit func(
 		return r, err
 	}
 	begin := time.Now()
-	burst := 1
-	for steps := len(prompt); ; steps = burst {
-		// The first time: the prompt, whose last step produces the first token.
+	steps := len(prompt) // the last of which produces the first token
+	for {
 		from := time.Now()
 		var last runtime.Submission
 		for range steps {
@@ -81,6 +88,9 @@ func (m *model) generate(ctx context.Context, prompt []uint32, w way, emit func(
 			if last, err = m.submit(w); err != nil {
 				return r, err
 			}
+		}
+		if len(r.tokens) > 0 {
+			r.submitted, r.host = r.submitted+steps, r.host+time.Since(from)
 		}
 		if err := last.Wait(ctx); err != nil {
 			return r, err
@@ -103,7 +113,7 @@ func (m *model) generate(ctx context.Context, prompt []uint32, w way, emit func(
 		if s.Status != nn.DecodeRunning {
 			return r, failure(s.Status)
 		}
-		burst = burstFor(time.Since(from)/time.Duration(steps), m.output.Len()-len(r.tokens))
+		steps = burstFor(time.Since(from)/time.Duration(steps), m.output.Len()-len(r.tokens))
 	}
 }
 

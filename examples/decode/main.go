@@ -42,7 +42,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program: 0 is success, 1 failure, 2 wrong usage.
+// run is the program: 0 is success, 1 failure, 2 wrong usage, 130 an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parseFlags(args, stderr)
 	switch {
@@ -51,11 +51,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return 2
 	}
-	if err := execute(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "decode:", err)
-		return 1
+	err = execute(ctx, o, stdout, stderr)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "decode: interrupted")
+		return 130 // as shells have it for SIGINT
 	}
-	return 0
+	fmt.Fprintln(stderr, "decode:", err)
+	return 1
 }
 
 func parseFlags(args []string, stderr io.Writer) (options, error) {

@@ -88,7 +88,7 @@ func TestTeacherForced(t *testing.T) {
 		longest = max(longest, len(c.all()))
 	}
 	_, m := open(t, "", longest, 1)
-	clear, agree, unclear := 0, 0, 0
+	plain, agree, unclear := 0, 0, 0
 	worst, worstMean := 0.0, 0.0
 	for i, c := range g.Cases {
 		if i > 0 && testing.Short() {
@@ -120,9 +120,9 @@ func TestTeacherForced(t *testing.T) {
 			case c.Margins[at] <= marginThatCounts:
 				unclear++
 			case same:
-				clear, agree = clear+1, agree+1
+				plain, agree = plain+1, agree+1
 			default:
-				clear++
+				plain++
 				t.Errorf("%q, token %d: got %d, want %d, margin %g", c.Prompt, at, choice[0], c.Generated[at], c.Margins[at])
 			}
 		}
@@ -137,7 +137,7 @@ func TestTeacherForced(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d clear choices agree (%d more have a margin of at most %g); logits of first steps: worst difference %.4f, worst mean %.4f",
-		agree, clear, unclear, marginThatCounts, worst, worstMean)
+		agree, plain, unclear, marginThatCounts, worst, worstMean)
 }
 
 // cappedLogits are the logits of the last step, softcapped as in the golden files.

@@ -54,7 +54,7 @@ func (m *model) hostCost(ctx context.Context, w way, prompt []uint32) (cost, err
 // measure prints what a token costs the host in both ways.
 func measure(ctx context.Context, m *model, prompt []uint32, out io.Writer) error {
 	fmt.Fprintf(out, "\nhost work per token, %d kernels:\n", m.kernels)
-	for _, w := range []way{direct, replayed} {
+	for _, w := range ways {
 		c, err := m.hostCost(ctx, w, prompt)
 		if err != nil {
 			return err
