@@ -136,6 +136,21 @@ func (x FunctionConstantValues) SetNamed(name string, t DataType, value []byte) 
 	return nil
 }
 
+// SetRange sets the constants from an index on to values of one type, which stand one after the other.
+func (x FunctionConstantValues) SetRange(first uint, t DataType, values []byte) error {
+	n, ok := constantSizes[t]
+	if !ok {
+		return fmt.Errorf("mtl: FunctionConstantValues.SetRange: data type %d cannot be a function constant", t)
+	}
+	if len(values) == 0 || len(values)%n != 0 {
+		return fmt.Errorf("mtl: FunctionConstantValues.SetRange: values have %d bytes, data type %d needs a multiple of %d", len(values), t, n)
+	}
+	m := objc.NewScratch()
+	defer m.Free()
+	x.rawSetConstantValues(m.Bytes(values), t, Range{first, uint(len(values) / n)})
+	return nil
+}
+
 // SetUint32 sets the constant of an index, of MSL type uint.
 func (x FunctionConstantValues) SetUint32(index uint, v uint32) {
 	var b [4]byte

@@ -28,20 +28,24 @@ type values struct {
 }
 
 // Dealloc releases the objects among the values.
-func (v *values) Dealloc() {
-	for i, p := range v.class.properties {
+func (v *values) Dealloc() { v.class.release(v.words) }
+
+func (c *valueClass) release(words [][3]uintptr) {
+	for i, p := range c.properties {
 		if p.object {
-			objc.ID(v.words[i][0]).Release()
+			objc.ID(words[i][0]).Release()
 		}
 	}
 }
 
-func (c *valueClass) make() any {
-	v := &values{class: c, words: make([][3]uintptr, len(c.properties))}
+func (c *valueClass) make() any { return &values{class: c, words: c.initial()} }
+
+func (c *valueClass) initial() [][3]uintptr {
+	words := make([][3]uintptr, len(c.properties))
 	for i, p := range c.properties {
-		v.words[i][0] = uintptr(p.initial)
+		words[i][0] = uintptr(p.initial)
 	}
-	return v
+	return words
 }
 
 func (v *values) set(i int, c *objc.Call) {
@@ -62,6 +66,15 @@ func (v *values) set(i int, c *objc.Call) {
 	}
 }
 
+// reset goes back to the initial values.
+func (v *values) reset() {
+	v.Lock()
+	old := v.words
+	v.words = v.class.initial()
+	v.Unlock()
+	v.class.release(old)
+}
+
 func (v *values) get(i int, c *objc.Call) {
 	v.Lock()
 	defer v.Unlock()
@@ -80,6 +93,7 @@ func (c *valueClass) register() {
 		m[p.get] = func(call *objc.Call) { call.Self().(*values).get(i, call) }
 		m[p.set] = func(call *objc.Call) { call.Self().(*values).set(i, call) }
 	}
+	m["reset"] = func(call *objc.Call) { call.Self().(*values).reset() }
 	var class *objc.GoClass
 	m["copy"] = func(call *objc.Call) {
 		from := call.Self().(*values)

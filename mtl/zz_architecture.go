@@ -12,12 +12,6 @@ type Architecture struct{ Object }
 // ArchitectureOf makes a Architecture of an object known to be one. It keeps no reference.
 func ArchitectureOf(id objc.ID) Architecture { return Architecture{ObjectOf(id)} }
 
-// NewArchitecture makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewArchitecture(d Device) (Architecture, error) {
-	id, err := newObject(d, "MTLArchitecture")
-	return ArchitectureOf(id), err
-}
-
 // Name is -[MTLArchitecture name] (macOS 14.0).
 func (x Architecture) Name() string {
 	return msgName.SendString(x.id)

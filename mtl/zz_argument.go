@@ -12,12 +12,6 @@ type Argument struct{ Object }
 // ArgumentOf makes a Argument of an object known to be one. It keeps no reference.
 func ArgumentOf(id objc.ID) Argument { return Argument{ObjectOf(id)} }
 
-// NewArgument makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewArgument(d Device) (Argument, error) {
-	id, err := newObject(d, "MTLArgument")
-	return ArgumentOf(id), err
-}
-
 // Name is -[MTLArgument name] (macOS 10.11). Apple deprecated it in macOS 13.0.
 func (x Argument) Name() string {
 	return msgName.SendString(x.id)

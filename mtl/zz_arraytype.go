@@ -12,12 +12,6 @@ type ArrayType struct{ Type }
 // ArrayTypeOf makes a ArrayType of an object known to be one. It keeps no reference.
 func ArrayTypeOf(id objc.ID) ArrayType { return ArrayType{TypeOf(id)} }
 
-// NewArrayType makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewArrayType(d Device) (ArrayType, error) {
-	id, err := newObject(d, "MTLArrayType")
-	return ArrayTypeOf(id), err
-}
-
 // ElementStructType is -[MTLArrayType elementStructType] (macOS 10.11). The result is borrowed: retain it to keep it past the pool.
 func (x ArrayType) ElementStructType() StructType {
 	return StructTypeOf(objc.ID(msgElementStructType.Send(x.id)))

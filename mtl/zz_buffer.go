@@ -41,7 +41,7 @@ func (x Buffer) Length() uint {
 	return uint(msgLength.Send(x.id))
 }
 
-// GpuAddress is -[MTLBuffer gpuAddress] (macOS 13.0).
-func (x Buffer) GpuAddress() uint64 {
+// GPUAddress is -[MTLBuffer gpuAddress] (macOS 13.0).
+func (x Buffer) GPUAddress() uint64 {
 	return uint64(msgGpuAddress.Send(x.id))
 }

@@ -70,14 +70,14 @@ func (x CommandBuffer) ComputeCommandEncoderWithDescriptor(computePassDescriptor
 	return ComputeCommandEncoderOf(objc.ID(msgComputeCommandEncoderWithDescriptor.Send(x.id, uintptr(computePassDescriptor.id))))
 }
 
-// BlitCommandEncoderWithDescriptor is -[MTLCommandBuffer blitCommandEncoderWithDescriptor:] (macOS 11.0). The result is borrowed: retain it to keep it past the pool.
-func (x CommandBuffer) BlitCommandEncoderWithDescriptor(blitPassDescriptor BlitPassDescriptor) BlitCommandEncoder {
-	return BlitCommandEncoderOf(objc.ID(msgBlitCommandEncoderWithDescriptor.Send(x.id, uintptr(blitPassDescriptor.id))))
-}
-
 // ComputeCommandEncoder is -[MTLCommandBuffer computeCommandEncoder] (macOS 10.11). The result is borrowed: retain it to keep it past the pool.
 func (x CommandBuffer) ComputeCommandEncoder() ComputeCommandEncoder {
 	return ComputeCommandEncoderOf(objc.ID(msgComputeCommandEncoder.Send(x.id)))
+}
+
+// ComputeCommandEncoderWithDispatchType is -[MTLCommandBuffer computeCommandEncoderWithDispatchType:] (macOS 10.14). The result is borrowed: retain it to keep it past the pool.
+func (x CommandBuffer) ComputeCommandEncoderWithDispatchType(dispatchType DispatchType) ComputeCommandEncoder {
+	return ComputeCommandEncoderOf(objc.ID(msgComputeCommandEncoderWithDispatchType.Send(x.id, uintptr(dispatchType))))
 }
 
 // EncodeWaitForEvent is -[MTLCommandBuffer encodeWaitForEvent:value:] (macOS 10.14).

@@ -161,3 +161,8 @@ func (x ComputeCommandEncoder) MemoryBarrierWithResources(resources []Resource) 
 func (x ComputeCommandEncoder) SampleCountersInBuffer(sampleBuffer CounterSampleBuffer, sampleIndex uint, barrier bool) {
 	msgSampleCountersInBufferAtSampleIndexWithBarrier.Send(x.id, uintptr(sampleBuffer.id), uintptr(sampleIndex), word(barrier))
 }
+
+// DispatchType is -[MTLComputeCommandEncoder dispatchType] (macOS 10.14).
+func (x ComputeCommandEncoder) DispatchType() DispatchType {
+	return DispatchType(msgDispatchType.Send(x.id))
+}

@@ -6,7 +6,7 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-// ComputePassDescriptor is the class MTLComputePassDescriptor.
+// ComputePassDescriptor is the class MTLComputePassDescriptor (macOS 11.0).
 type ComputePassDescriptor struct{ Object }
 
 // ComputePassDescriptorOf makes a ComputePassDescriptor of an object known to be one. It keeps no reference.
@@ -18,4 +18,14 @@ func ComputePassDescriptorOf(id objc.ID) ComputePassDescriptor {
 func NewComputePassDescriptor(d Device) (ComputePassDescriptor, error) {
 	id, err := newObject(d, "MTLComputePassDescriptor")
 	return ComputePassDescriptorOf(id), err
+}
+
+// DispatchType is -[MTLComputePassDescriptor dispatchType] (macOS 11.0).
+func (x ComputePassDescriptor) DispatchType() DispatchType {
+	return DispatchType(msgDispatchType.Send(x.id))
+}
+
+// SetDispatchType is -[MTLComputePassDescriptor setDispatchType:] (macOS 11.0).
+func (x ComputePassDescriptor) SetDispatchType(dispatchType DispatchType) {
+	msgSetDispatchType.Send(x.id, uintptr(dispatchType))
 }

@@ -14,12 +14,6 @@ func ComputePipelineReflectionOf(id objc.ID) ComputePipelineReflection {
 	return ComputePipelineReflection{ObjectOf(id)}
 }
 
-// NewComputePipelineReflection makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewComputePipelineReflection(d Device) (ComputePipelineReflection, error) {
-	id, err := newObject(d, "MTLComputePipelineReflection")
-	return ComputePipelineReflectionOf(id), err
-}
-
 // Bindings is -[MTLComputePipelineReflection bindings] (macOS 13.0). The result is borrowed: retain it to keep it past the pool.
 func (x ComputePipelineReflection) Bindings() Array {
 	return ArrayOf(objc.ID(msgBindings.Send(x.id)))

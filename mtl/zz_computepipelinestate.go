@@ -56,8 +56,8 @@ func (x ComputePipelineState) SupportIndirectCommandBuffers() bool {
 	return msgSupportIndirectCommandBuffers.SendBool(x.id)
 }
 
-// GpuResourceID is -[MTLComputePipelineState gpuResourceID] (macOS 13.0).
-func (x ComputePipelineState) GpuResourceID() ResourceID {
+// GPUResourceID is -[MTLComputePipelineState gpuResourceID] (macOS 13.0).
+func (x ComputePipelineState) GPUResourceID() ResourceID {
 	return ResourceID(msgGpuResourceID.Send(x.id))
 }
 

@@ -12,12 +12,6 @@ type FunctionConstant struct{ Object }
 // FunctionConstantOf makes a FunctionConstant of an object known to be one. It keeps no reference.
 func FunctionConstantOf(id objc.ID) FunctionConstant { return FunctionConstant{ObjectOf(id)} }
 
-// NewFunctionConstant makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewFunctionConstant(d Device) (FunctionConstant, error) {
-	id, err := newObject(d, "MTLFunctionConstant")
-	return FunctionConstantOf(id), err
-}
-
 // Name is -[MTLFunctionConstant name] (macOS 10.12).
 func (x FunctionConstant) Name() string {
 	return msgName.SendString(x.id)

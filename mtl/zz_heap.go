@@ -54,8 +54,8 @@ func (x Heap) StorageMode() StorageMode {
 	return StorageMode(msgStorageMode.Send(x.id))
 }
 
-// CpuCacheMode is -[MTLHeap cpuCacheMode] (macOS 10.13).
-func (x Heap) CpuCacheMode() CPUCacheMode {
+// CPUCacheMode is -[MTLHeap cpuCacheMode] (macOS 10.13).
+func (x Heap) CPUCacheMode() CPUCacheMode {
 	return CPUCacheMode(msgCpuCacheMode.Send(x.id))
 }
 

@@ -38,13 +38,13 @@ func (x HeapDescriptor) SetStorageMode(storageMode StorageMode) {
 	msgSetStorageMode.Send(x.id, uintptr(storageMode))
 }
 
-// CpuCacheMode is -[MTLHeapDescriptor cpuCacheMode] (macOS 10.13).
-func (x HeapDescriptor) CpuCacheMode() CPUCacheMode {
+// CPUCacheMode is -[MTLHeapDescriptor cpuCacheMode] (macOS 10.13).
+func (x HeapDescriptor) CPUCacheMode() CPUCacheMode {
 	return CPUCacheMode(msgCpuCacheMode.Send(x.id))
 }
 
-// SetCpuCacheMode is -[MTLHeapDescriptor setCpuCacheMode:] (macOS 10.13).
-func (x HeapDescriptor) SetCpuCacheMode(cpuCacheMode CPUCacheMode) {
+// SetCPUCacheMode is -[MTLHeapDescriptor setCpuCacheMode:] (macOS 10.13).
+func (x HeapDescriptor) SetCPUCacheMode(cpuCacheMode CPUCacheMode) {
 	msgSetCpuCacheMode.Send(x.id, uintptr(cpuCacheMode))
 }
 

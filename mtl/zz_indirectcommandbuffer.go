@@ -29,7 +29,7 @@ func (x IndirectCommandBuffer) Size() uint {
 	return uint(msgSize.Send(x.id))
 }
 
-// GpuResourceID is -[MTLIndirectCommandBuffer gpuResourceID] (macOS 13.0).
-func (x IndirectCommandBuffer) GpuResourceID() ResourceID {
+// GPUResourceID is -[MTLIndirectCommandBuffer gpuResourceID] (macOS 13.0).
+func (x IndirectCommandBuffer) GPUResourceID() ResourceID {
 	return ResourceID(msgGpuResourceID.Send(x.id))
 }

@@ -14,12 +14,6 @@ func PipelineBufferDescriptorArrayOf(id objc.ID) PipelineBufferDescriptorArray {
 	return PipelineBufferDescriptorArray{ObjectOf(id)}
 }
 
-// NewPipelineBufferDescriptorArray makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewPipelineBufferDescriptorArray(d Device) (PipelineBufferDescriptorArray, error) {
-	id, err := newObject(d, "MTLPipelineBufferDescriptorArray")
-	return PipelineBufferDescriptorArrayOf(id), err
-}
-
 // ObjectAtIndexedSubscript is -[MTLPipelineBufferDescriptorArray objectAtIndexedSubscript:] (macOS 10.13). The result is borrowed: retain it to keep it past the pool.
 func (x PipelineBufferDescriptorArray) ObjectAtIndexedSubscript(bufferIndex uint) PipelineBufferDescriptor {
 	return PipelineBufferDescriptorOf(objc.ID(msgObjectAtIndexedSubscript.Send(x.id, uintptr(bufferIndex))))

@@ -12,12 +12,6 @@ type PointerType struct{ Type }
 // PointerTypeOf makes a PointerType of an object known to be one. It keeps no reference.
 func PointerTypeOf(id objc.ID) PointerType { return PointerType{TypeOf(id)} }
 
-// NewPointerType makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewPointerType(d Device) (PointerType, error) {
-	id, err := newObject(d, "MTLPointerType")
-	return PointerTypeOf(id), err
-}
-
 // ElementStructType is -[MTLPointerType elementStructType] (macOS 10.13). The result is borrowed: retain it to keep it past the pool.
 func (x PointerType) ElementStructType() StructType {
 	return StructTypeOf(objc.ID(msgElementStructType.Send(x.id)))

@@ -44,8 +44,8 @@ func (x Resource) Device() Device {
 	return DeviceOf(objc.ID(msgDevice.Send(x.id)))
 }
 
-// CpuCacheMode is -[MTLResource cpuCacheMode] (macOS 10.11).
-func (x Resource) CpuCacheMode() CPUCacheMode {
+// CPUCacheMode is -[MTLResource cpuCacheMode] (macOS 10.11).
+func (x Resource) CPUCacheMode() CPUCacheMode {
 	return CPUCacheMode(msgCpuCacheMode.Send(x.id))
 }
 

@@ -12,12 +12,6 @@ type StructMember struct{ Object }
 // StructMemberOf makes a StructMember of an object known to be one. It keeps no reference.
 func StructMemberOf(id objc.ID) StructMember { return StructMember{ObjectOf(id)} }
 
-// NewStructMember makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewStructMember(d Device) (StructMember, error) {
-	id, err := newObject(d, "MTLStructMember")
-	return StructMemberOf(id), err
-}
-
 // StructType is -[MTLStructMember structType] (macOS 10.11). The result is borrowed: retain it to keep it past the pool.
 func (x StructMember) StructType() StructType {
 	return StructTypeOf(objc.ID(msgStructType.Send(x.id)))

@@ -12,12 +12,6 @@ type StructType struct{ Type }
 // StructTypeOf makes a StructType of an object known to be one. It keeps no reference.
 func StructTypeOf(id objc.ID) StructType { return StructType{TypeOf(id)} }
 
-// NewStructType makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewStructType(d Device) (StructType, error) {
-	id, err := newObject(d, "MTLStructType")
-	return StructTypeOf(id), err
-}
-
 // MemberByName is -[MTLStructType memberByName:] (macOS 10.11). The result is borrowed: retain it to keep it past the pool.
 func (x StructType) MemberByName(name string) StructMember {
 	nameID := objc.NSString(name)

@@ -12,12 +12,6 @@ type Type struct{ Object }
 // TypeOf makes a Type of an object known to be one. It keeps no reference.
 func TypeOf(id objc.ID) Type { return Type{ObjectOf(id)} }
 
-// NewType makes one with alloc and init, to be handed to d and what d makes; the caller releases it.
-func NewType(d Device) (Type, error) {
-	id, err := newObject(d, "MTLType")
-	return TypeOf(id), err
-}
-
 // DataType is -[MTLType dataType] (macOS 10.13).
 func (x Type) DataType() DataType {
 	return DataType(msgDataType.Send(x.id))

@@ -83,6 +83,9 @@ var valueClasses = []valueClass{
 		{get: "storageMode", set: "setStorageMode:", words: 1, object: false, initial: 0},
 		{get: "sampleCount", set: "setSampleCount:", words: 1, object: false, initial: 0},
 	}},
+	{"MTLComputePassDescriptor", []property{
+		{get: "dispatchType", set: "setDispatchType:", words: 1, object: false, initial: 0},
+	}},
 	{"MTLCaptureManager", []property{
 		{get: "defaultCaptureScope", set: "setDefaultCaptureScope:", words: 1, object: true, initial: 0},
 	}},

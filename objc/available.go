@@ -13,9 +13,17 @@ const (
 func Available() error { return backendAvailable() }
 
 // CallC calls a C function of integer words, and gives its result: for the few functions that are no methods.
-func CallC(lib Library, name string, words ...uintptr) (uintptr, error) {
+func CallC(l Library, name string, words ...uintptr) (uintptr, error) {
 	if err := Available(); err != nil {
 		return 0, err
 	}
-	return backendCallC(lib, name, words)
+	return backendCallC(l, name, words)
+}
+
+// Constant is an object that a library exports as a constant, such as the name of an error domain. It is borrowed for good.
+func Constant(l Library, name string) (ID, error) {
+	if err := Available(); err != nil {
+		return 0, err
+	}
+	return backendConstant(l, name)
 }

@@ -28,6 +28,7 @@ func backendSendWords(*Call, ID)                               {}
 func backendNewBlock(int, func([]uintptr)) (Block, error)      { return 0, errNone }
 func backendBlockRetain(b Block) Block                         { latchForeign(ID(b), "copy"); return b }
 func backendBlockRelease(b Block)                              { latchForeign(ID(b), "release") }
+func backendConstant(Library, string) (ID, error)              { return 0, errNone }
 func backendCallC(Library, string, []uintptr) (uintptr, error) { return 0, errNone }
 
 func latchForeign(id ID, what string) {

@@ -329,3 +329,11 @@ func backendCallC(l Library, name string, words []uintptr) (uintptr, error) {
 	r, _, _ := purego.SyscallN(address.(uintptr), words...)
 	return r, nil
 }
+
+func backendConstant(l Library, name string) (ID, error) {
+	address, err := findSymbol(l, name)
+	if err != nil {
+		return 0, err
+	}
+	return *(*ID)(toPointer(address)), nil
+}

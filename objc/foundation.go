@@ -112,6 +112,7 @@ func init() {
 		"domain":               func(c *Call) { c.ReturnString(c.Self().(*Error).Domain) },
 		"code":                 func(c *Call) { c.Return(uintptr(c.Self().(*Error).Code)) },
 		"localizedDescription": func(c *Call) { c.ReturnString(c.Self().(*Error).Description) },
+		"userInfo":             func(c *Call) {},
 	})
 }
 

@@ -45,6 +45,9 @@ func Generate(s *Spec) (map[string][]byte, error) {
 	if err := add("zz_messages.go", g.messageList()); err != nil {
 		return nil, err
 	}
+	if err := add("zz_table_test.go", g.table()); err != nil {
+		return nil, err
+	}
 	props, err := g.props()
 	if err != nil {
 		return nil, err
@@ -116,7 +119,7 @@ func (g *generator) class(c *Class) (string, error) {
 	fmt.Fprintf(&b, "// %s is %s %s%s.\ntype %s struct{ %s }\n\n", name, article(c.Kind), c.Name, sinceText(c.since()), name, parent)
 	of := parent + "Of(id)"
 	fmt.Fprintf(&b, "// %sOf makes a %s of an object known to be one. It keeps no reference.\nfunc %sOf(id objc.ID) %s { return %s{%s} }\n\n", name, name, name, name, name, of)
-	if c.Kind == "class" && name != "CaptureManager" {
+	if c.New {
 		fmt.Fprintf(&b, "// New%s makes one with alloc and init, to be handed to d and what d makes; the caller releases it.\nfunc New%s(d Device) (%s, error) {\n\tid, err := newObject(d, %q)\n\treturn %sOf(id), err\n}\n\n", name, name, name, c.Name, name)
 	}
 	for i := range c.Methods {
@@ -213,6 +216,27 @@ func (g *generator) structs() (string, error) {
 		b.WriteString("}\n\n")
 	}
 	return b.String(), nil
+}
+
+// table lets tests find every type by the name of its class.
+func (g *generator) table() string {
+	var b bytes.Buffer
+	b.WriteString("// wrappers make the Go type of a class.\nvar wrappers = map[string]any{\n")
+	for _, c := range g.spec.Classes {
+		fmt.Fprintf(&b, "%q: %sOf,\n", c.Name, strip(c.Name))
+	}
+	b.WriteString("}\n\n// enums are zero values of the enumerations.\nvar enums = map[string]any{\n")
+	for _, e := range g.spec.Enums {
+		fmt.Fprintf(&b, "%q: %s(0),\n", e.Name, strip(e.Name))
+	}
+	b.WriteString("}\n\n// constants are the constants of all enumerations.\nvar constants = map[string]any{\n")
+	for _, e := range g.spec.Enums {
+		for _, c := range e.Consts {
+			fmt.Fprintf(&b, "%q: %s,\n", c.Name, strip(c.Name))
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
 }
 
 // props lists, for the classes whose objects only hold values, what they hold: Go objects of these classes answer from it.

@@ -30,6 +30,7 @@ type Class struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"` // "class" or "protocol"
 	Parent  string   `json:"parent"`
+	New     bool     `json:"new"`   // programs make objects of it, with alloc and init
 	Props   []Prop   `json:"props"` // what can be set on objects of a class that only hold values
 	Methods []Method `json:"methods"`
 }
@@ -115,7 +116,7 @@ func Parse(text []byte) (*Spec, error) {
 		if c.Parent != "" && !known[c.Parent] {
 			return nil, fmt.Errorf("gen: class %s: no parent %s", c.Name, c.Parent)
 		}
-		if s.Floating(c) {
+		if s.circular(c) {
 			return nil, fmt.Errorf("gen: class %s: its parents form a circle", c.Name)
 		}
 		names := map[string]string{}
@@ -143,8 +144,8 @@ func Parse(text []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// Floating tells whether following the parents of c never ends.
-func (s *Spec) Floating(c Class) bool {
+// circular tells whether following the parents of c never ends.
+func (s *Spec) circular(c Class) bool {
 	for range len(s.Classes) + 1 {
 		if c.Parent == "" {
 			return false
