@@ -70,7 +70,7 @@ void canary_imp(void);
 void define_canary(void) {
     Class c = define_class("Canary", 0);
     // Only what NSObject must do itself is not recorded.
-    static const char *own[] = {"retain", "release", "autorelease", "dealloc", "class", "respondsToSelector:"};
+    static const char *own[] = {"init", "retain", "release", "autorelease", "dealloc", "class", "respondsToSelector:"};
     Class root = objc_getClass("NSObject");
     id probe = create(root);
     extern IMP objcdouble_lookup(id, SEL);

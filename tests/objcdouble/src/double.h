@@ -59,6 +59,7 @@ void _Block_release(const void *block);
 // foundation.c
 id make_string(const char *text);
 id make_error(const char *domain, NSInteger code, const char *text); // autoreleased
+id make_array(const id *objects, NSUInteger count);
 const char *string_text(id string);
 const void *data_bytes(id data);
 size_t data_length(id data);

@@ -15,11 +15,6 @@ id make_string(const char *text) {
 
 const char *string_text(id s) { return s ? FIELDS(string, s)->text : NULL; }
 
-static id string_with_utf8(Class cls, SEL sel, const char *text) { return objc_autorelease(make_string(text)); }
-static id string_init_utf8(id self, SEL sel, const char *text) {
-    FIELDS(string, self)->text = strdup(text);
-    return self;
-}
 static id string_init_bytes(id self, SEL sel, const void *bytes, NSUInteger length, NSUInteger encoding) {
     FIELDS(string, self)->text = strndup(bytes, length);
     return self;
@@ -47,14 +42,14 @@ static void error_dealloc(id self, SEL sel) {
 
 struct array { NSUInteger count; id *objects; };
 
-static id array_with(Class cls, SEL sel, const id *objects, NSUInteger count) {
-    id a = create(cls_array);
-    struct array *f = FIELDS(array, a);
+static id array_init(id self, SEL sel, const id *objects, NSUInteger count) {
+    struct array *f = FIELDS(array, self);
     f->count = count;
     f->objects = calloc(count + 1, sizeof(id));
     for (NSUInteger i = 0; i < count; i++) f->objects[i] = objc_retain(objects[i]);
-    return objc_autorelease(a);
+    return self;
 }
+id make_array(const id *objects, NSUInteger count) { return array_init(create(cls_array), NULL, objects, count); }
 static NSUInteger array_count(id self, SEL sel) { return FIELDS(array, self)->count; }
 static id array_at(id self, SEL sel, NSUInteger i) { return FIELDS(array, self)->objects[i]; }
 static void array_dealloc(id self, SEL sel) {
@@ -80,8 +75,6 @@ static void data_dealloc(id self, SEL sel) { free(FIELDS(data, self)->bytes); }
 
 void define_foundation(void) {
     cls_string = define_class("NSString", sizeof(struct string));
-    define_class_method(cls_string, "stringWithUTF8String:", string_with_utf8);
-    define_method(cls_string, "initWithUTF8String:", string_init_utf8);
     define_method(cls_string, "initWithBytes:length:encoding:", string_init_bytes);
     define_method(cls_string, "UTF8String", string_utf8);
     define_method(cls_string, "length", string_length);
@@ -93,7 +86,7 @@ void define_foundation(void) {
     define_method(cls_error, "userInfo", error_info);
     define_method(cls_error, "dealloc", error_dealloc);
     cls_array = define_class("NSArray", sizeof(struct array));
-    define_class_method(cls_array, "arrayWithObjects:count:", array_with);
+    define_method(cls_array, "initWithObjects:count:", array_init);
     define_method(cls_array, "count", array_count);
     define_method(cls_array, "objectAtIndex:", array_at);
     define_method(cls_array, "dealloc", array_dealloc);

@@ -174,16 +174,7 @@ static void encoder_dispatch(id self, SEL sel, MTLSize groups, MTLSize threads) 
 // The device.
 static id the_device;
 id MTLCreateSystemDefaultDevice(void) { return objc_retain(the_device); }
-id MTLCopyAllDevices(void) {
-    Class array = objc_getClass("NSArray");
-    extern IMP objcdouble_lookup(id, SEL);
-    SEL sel = sel_registerName("arrayWithObjects:count:");
-    id (*with)(Class, SEL, const id *, NSUInteger) = (void *)objcdouble_lookup((id)array, sel);
-    void *pool = objc_autoreleasePoolPush();
-    id all = objc_retain(with(array, sel, &the_device, 1));
-    objc_autoreleasePoolPop(pool);
-    return all;
-}
+id MTLCopyAllDevices(void) { return make_array(&the_device, 1); }
 static uint64_t device_registry_id(id self, SEL sel) { return 42; }
 static bool device_family(id self, SEL sel, NSInteger family) {
     return (family >= 1001 && family <= newest_apple_family) || family == 5001 || family == 3003 || family == 2002;
