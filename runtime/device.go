@@ -79,7 +79,6 @@ func (rt *Runtime) probe() error {
 		threadgroup:   info.MaxThreadgroupMemory,
 		buffer:        info.MaxBuffer,
 		constantAlign: scalarStride,
-		nonUniform:    info.Family >= 4 || mac2,
 		indirectOff:   maxIndirectOffset,
 		indirectMax:   maxIndirectCommands,
 	}

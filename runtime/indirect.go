@@ -69,11 +69,7 @@ func (rt *Runtime) indirectDescriptor() (mtl.IndirectCommandBufferDescriptor, er
 	if err != nil {
 		return desc, err
 	}
-	types := mtl.IndirectCommandTypeConcurrentDispatch
-	if rt.limits.nonUniform {
-		types |= mtl.IndirectCommandTypeConcurrentDispatchThreads
-	}
-	desc.SetCommandTypes(types)
+	desc.SetCommandTypes(mtl.IndirectCommandTypeConcurrentDispatch | mtl.IndirectCommandTypeConcurrentDispatchThreads)
 	desc.SetInheritBuffers(false)
 	desc.SetInheritPipelineState(false)
 	desc.SetMaxKernelBufferBindCount(MaxBuffers)

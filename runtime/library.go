@@ -3,7 +3,6 @@ package runtime
 import (
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 
 	"github.com/ingot-metal/ingot/mtl"
@@ -232,17 +231,4 @@ func (rt *Runtime) Kernel(name string) (KernelInfo, error) {
 		}
 	}
 	return info, nil
-}
-
-// deviceError is a failure that Metal reported as err.
-func deviceError(op string, err error) error {
-	switch e := err.(type) {
-	case *objc.Error:
-		return &DeviceError{Op: op, Domain: e.Domain, Code: e.Code, Text: strings.TrimSpace(e.Description)}
-	case *DeviceError:
-		return &DeviceError{Op: op, Domain: e.Domain, Code: e.Code, Text: e.Text, Encoders: e.Encoders}
-	case nil:
-		return &DeviceError{Op: op}
-	}
-	return &DeviceError{Op: op, Text: err.Error()}
 }

@@ -54,6 +54,8 @@ func (rt *Runtime) dropBuffer(b deviceBuffer) { b.mtl.Release() }
 
 // allocate makes an allocation of n bytes, all zero if zero is set.
 func (rt *Runtime) allocate(fn string, n int, zero bool) (*allocation, error) {
+	rt.life.RLock()
+	defer rt.life.RUnlock()
 	if e := rt.unusable(); e != nil {
 		return nil, &Error{Func: fn, Err: e}
 	}
@@ -77,11 +79,6 @@ func (rt *Runtime) allocate(fn string, n int, zero bool) (*allocation, error) {
 		clear(unsafe.Slice((*byte)(b.base), n))
 	}
 	m.mu.Lock()
-	if rt.closed.Load() {
-		m.mu.Unlock()
-		b.mtl.Release()
-		return nil, &Error{Func: fn, Err: ErrClosed}
-	}
 	m.lastID++
 	a.id = m.lastID
 	if m.live == nil {

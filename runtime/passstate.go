@@ -12,8 +12,7 @@ import (
 type use struct {
 	a     *allocation // nil if it could not be held
 	write bool
-	// counted is set when the pass counts among the allocation's open ones: not for the caller's own scalars, of which each
-	// keeps count for itself.
+	// counted is set when the use is the allocation's: the caller's own scalars each keep count for themselves.
 	counted bool
 }
 
@@ -101,10 +100,16 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			}
 		case b.pool != nil:
 			a := b.pool.store.view.a
-			if st.use(a, false, false) < 0 {
+			pos := st.use(a, false, false)
+			if pos < 0 {
 				return l.wrong(slot, "a scalar of released storage", "live storage", ErrClosed)
 			}
-			bind.buf, bind.off = a.buf, uint64(b.place*scalarStride)
+			// A kernel may have written it through its view.
+			b.use, b.access, b.off = int32(pos), accessRead, b.place*scalarStride
+			bind.buf, bind.off = a.buf, uint64(b.off)
+			if tracked && !conflict {
+				conflict = st.hazards.conflict(pos, b.off, b.off+b.n, false)
+			}
 		default:
 			c, off, err := st.room(b.n)
 			if err != nil {
@@ -139,12 +144,14 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 	}
 	for rest := l.bound; rest != 0; rest &= rest - 1 {
 		b := &l.binds[bits.TrailingZeros32(rest)]
-		switch {
-		case b.kind == kindView && tracked:
+		if b.use >= 0 && tracked {
 			st.hazards.add(int(b.use), b.off, b.off+b.n, b.access&accessRead != 0, b.access&accessWrite != 0)
-		case b.pool != nil:
+		}
+		if b.pool != nil {
 			s := scalarUse{b.pool, b.place}
-			s.state().open.Add(1)
+			if !st.recording {
+				s.state().open.Add(1)
+			}
 			st.scalars = append(st.scalars, s)
 		}
 	}
@@ -178,11 +185,15 @@ func (st *passState) use(a *allocation, write, counted bool) int {
 	}
 	if counted && !u.counted {
 		u.counted = true
-		a.open.Add(1)
+		if !st.recording {
+			a.open.Add(1)
+		}
 	}
 	if write && !u.write {
 		u.write = true
-		a.openW.Add(1)
+		if !st.recording {
+			a.openW.Add(1)
+		}
 	}
 	return pos
 }
@@ -221,8 +232,11 @@ func (st *passState) beginEncoding(fn string) error {
 
 func (st *passState) endEncoding() { st.enc.end() }
 
-// close takes back what counts the pass as open.
+// close takes back what counts the pass as open. A recording does not count: it runs nothing.
 func (st *passState) close() {
+	if st.recording {
+		return
+	}
 	for _, u := range st.uses {
 		if u.counted {
 			u.a.open.Add(-1)
@@ -276,7 +290,6 @@ func (st *passState) abandon() {
 
 // handOver ends a recording whose uses a program has taken over.
 func (st *passState) handOver() {
-	st.close()
 	clear(st.uses)
 	clear(st.scalars)
 	clear(st.chunks)

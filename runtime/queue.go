@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ingot-metal/ingot/mtl"
-	"github.com/ingot-metal/ingot/objc"
 )
 
 const (
@@ -40,6 +39,10 @@ type queue struct {
 	timeouts bool            // the event can be waited for with a timeout
 
 	done atomic.Uint64 // all submissions up to this one have completed
+
+	// life is held for reading by who waits for the event, so that close does not release it under them.
+	life sync.RWMutex
+	shut bool
 
 	mu        sync.Mutex
 	seq       uint64 // the last one committed
@@ -187,6 +190,11 @@ func (q *queue) giveBack(f *flight) {
 
 // pause waits until submission seq has signalled, at most d, and gives the device up if it makes no progress.
 func (q *queue) pause(seq uint64, d time.Duration) {
+	q.life.RLock()
+	defer q.life.RUnlock()
+	if q.shut {
+		return
+	}
 	signalled := false
 	if q.timeouts {
 		signalled = q.event.WaitUntilSignaledValue(seq, max(1, uint64(d/time.Millisecond)))
@@ -282,6 +290,9 @@ func (q *queue) drain(fn string) error {
 
 // close releases the queue's objects. Nothing is in flight any more but what was given up, and that keeps what it uses.
 func (q *queue) close() {
+	q.life.Lock()
+	defer q.life.Unlock()
+	q.shut = true
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	kept := q.abandoned[:0]
@@ -315,10 +326,4 @@ func (q *queue) gpuTime(seq uint64) time.Duration {
 		return 0
 	}
 	return max(0, time.Duration((cb.GPUEndTime()-cb.GPUStartTime())*float64(time.Second)))
-}
-
-// commandBufferError is what a failed command buffer says.
-func commandBufferError(cb mtl.CommandBuffer, seq uint64) *Error {
-	defer objc.NewPool().Drain()
-	return &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which failed", seq), Err: deviceError("command buffer", cb.Error())}
 }

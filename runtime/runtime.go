@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -30,8 +32,11 @@ type Runtime struct {
 	closed atomic.Bool
 	failed atomic.Pointer[Error]
 
+	// life is held for reading by short operations that use the device, so that Close does not release it under them.
+	life sync.RWMutex
+
 	mu       sync.Mutex
-	open     int // passes, replays and the like under way
+	open     int // passes, replays and the like under way: Close refuses to run beside them
 	programs map[*Program]struct{}
 }
 
@@ -99,7 +104,7 @@ func (rt *Runtime) enter(fn string) error {
 		return &Error{Func: fn, Err: e}
 	}
 	if rt.open >= maxOpenPasses {
-		return &Error{Func: fn, Have: "64 passes that are being encoded", Need: "fewer", Err: ErrBusy}
+		return &Error{Func: fn, Have: fmt.Sprintf("%d passes that are being encoded", rt.open), Need: fmt.Sprintf("at most %d", maxOpenPasses), Err: ErrBusy}
 	}
 	rt.open++
 	return nil
@@ -136,7 +141,7 @@ func (rt *Runtime) fail(e *Error) {
 
 // Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,
 // pipelines. It returns [ErrBusy] and does nothing while a pass is being encoded, and the device's failure if the work it
-// waited for failed.
+// waited for failed and nobody has been told.
 func (rt *Runtime) Close() error {
 	const fn = "Runtime.Close"
 	rt.mu.Lock()
@@ -146,13 +151,15 @@ func (rt *Runtime) Close() error {
 		return &Error{Func: fn, Err: ErrClosed}
 	case rt.open > 0:
 		rt.mu.Unlock()
-		return &Error{Func: fn, Have: "a pass that is being encoded", Need: "none", Err: ErrBusy}
+		return &Error{Func: fn, Have: "a pass, a replay or a pipeline under way", Need: "none", Err: ErrBusy}
 	}
 	rt.closed.Store(true)
 	rt.mu.Unlock()
 	known := rt.failed.Load()
 	defer objc.NewPool().Drain()
 	err := rt.queue.drain(fn)
+	rt.life.Lock()
+	defer rt.life.Unlock()
 	rt.releaseAll()
 	if known != nil {
 		return nil // it was reported before
@@ -184,10 +191,8 @@ func (rt *Runtime) releaseAll() {
 // Reopen closes the runtime and opens a new one with the same options: how to start anew after a failure. Slices,
 // programs and scalars of the old one are gone with it.
 func (rt *Runtime) Reopen() (*Runtime, error) {
-	if err := rt.Close(); err != nil {
-		if e := err.(*Error); e.Err == ErrBusy {
-			return nil, err
-		}
+	if err := rt.Close(); errors.Is(err, ErrBusy) {
+		return nil, err
 	}
 	return Open(rt.cfg.options...)
 }

@@ -34,7 +34,6 @@ type limits struct {
 	threadgroup   int  // bytes of threadgroup memory
 	buffer        int  // bytes of a buffer
 	constantAlign int  // of offsets of constant buffers
-	nonUniform    bool // threadgroups may be smaller at the grid's edges
 	indirectOff   uint64
 	indirectMax   int // commands of an indirect command buffer
 }
@@ -127,8 +126,6 @@ func (l *Launch) validateGrid(k *kernelInfo, lim *limits, grid, threads Size, ex
 		if uint64(grid.X)*uint64(threads.X) > math.MaxUint32+1 || uint64(grid.Y)*uint64(threads.Y) > math.MaxUint32+1 || uint64(grid.Z)*uint64(threads.Z) > math.MaxUint32+1 {
 			return refuse(arg, fmt.Sprintf("%v groups of %v threads", grid, threads), "thread positions below 2^32 in each dimension")
 		}
-	} else if !lim.nonUniform && (grid.X%threads.X != 0 || grid.Y%threads.Y != 0 || grid.Z%threads.Z != 0) {
-		return refuse(arg, fmt.Sprintf("%v in threadgroups of %v", grid, threads), "a multiple of the threadgroup on this device")
 	}
 	if l.groups != 0 {
 		total := uint64(k.staticTG)
