@@ -7,4 +7,6 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/ebitengine/purego v0.11.3 // indirect
+
 replace github.com/ingot-metal/ingot => ../..
