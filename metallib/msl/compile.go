@@ -1,0 +1,166 @@
+package msl
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ingot-metal/ingot/metallib"
+	"github.com/ingot-metal/ingot/metallib/air"
+)
+
+// Options are the settings of one compilation; the zero value is ready to use.
+type Options struct {
+	// Name is the source's name in messages; "program_source", as in Metal's own messages, if empty.
+	Name string
+	// Include are the folders in which #include "file" is looked for.
+	Include []string
+	// Defines are macros, NAME or NAME=VALUE.
+	Defines []string
+	// Keep, if not empty, is a folder that receives the stages of the compilation, to look into.
+	Keep string
+}
+
+// Compile compiles MSL source to a library with one function per kernel, in the order of the source. Mistakes in the source
+// are reported as an [*Error]; other errors say what went wrong around it.
+func Compile(ctx context.Context, source string, opts Options) (*metallib.Library, error) {
+	c, err := newCompiler(opts)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	text, r, err := c.frontEnd(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	ir, err := parseIR(text)
+	if err != nil {
+		return nil, err
+	}
+	u, err := newUnit(ir, r)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	lib := &metallib.Library{}
+	if len(u.kernels) == 0 {
+		return lib, nil
+	}
+	bitcode, err := c.optimise(ctx, u, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range u.kernels {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("msl: %w", err)
+		}
+		f, err := c.kernel(bitcode, u, k)
+		if err != nil {
+			return nil, err
+		}
+		lib.Functions = append(lib.Functions, *f)
+	}
+	return lib, nil
+}
+
+// kernel makes the library's function of one kernel.
+func (c *compiler) kernel(bitcode []byte, u *unit, k *kernelInfo) (*metallib.Function, error) {
+	m, constants, err := lower(bitcode, u, k)
+	if err != nil {
+		return nil, c.refused(err)
+	}
+	f := &metallib.Function{Name: k.name, Type: metallib.Kernel, Constants: constants}
+	if f.Bitcode, err = air.Write(m); err != nil {
+		return nil, fmt.Errorf("msl: kernel %s: %w", k.name, err)
+	}
+	c.keep(k.name+".air", f.Bitcode)
+	return f, nil
+}
+
+// refused makes an error of the later stages one about the source, whose line they do not know.
+func (c *compiler) refused(err error) error {
+	return &Error{Diagnostics: []Diagnostic{{File: c.opts.Name, Severity: SeverityError, Message: err.Error()}}}
+}
+
+// A compiler is one compilation: a folder for clang to work in, and the way back to the source.
+type compiler struct {
+	opts       Options
+	clang, opt string
+	// dir holds our headers and the stages; mainFile is the source in it.
+	dir, mainFile string
+	sources       *sourceMap
+}
+
+func newCompiler(opts Options) (*compiler, error) {
+	if opts.Name == "" {
+		opts.Name = "program_source"
+	}
+	c := &compiler{opts: opts}
+	var err error
+	if c.clang, err = findTool(clangName, clangVariable); err != nil {
+		return nil, err
+	}
+	if c.opt, err = findTool(optName, optVariable); err != nil {
+		return nil, err
+	}
+	if opts.Keep != "" {
+		c.dir = opts.Keep
+		err = os.MkdirAll(c.dir, 0o755)
+	} else {
+		c.dir, err = os.MkdirTemp("", "ingot-msl-")
+	}
+	if err == nil {
+		err = writeHeaders(c.dir)
+	}
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("msl: %w", err)
+	}
+	return c, nil
+}
+
+func (c *compiler) close() {
+	if c.opts.Keep == "" && c.dir != "" {
+		os.RemoveAll(c.dir)
+	}
+}
+
+// frontEnd compiles MSL to the text of an unoptimised LLVM module.
+func (c *compiler) frontEnd(ctx context.Context, source string) (string, *rewriter, error) {
+	c.mainFile = filepath.Join(c.dir, "source.metal")
+	if err := os.WriteFile(c.mainFile, []byte(source), 0o644); err != nil {
+		return "", nil, fmt.Errorf("msl: %w", err)
+	}
+	pre, err := c.preprocess(ctx, c.mainFile)
+	if err != nil {
+		return "", nil, err
+	}
+	c.sources = newSourceMap(pre, func(file string) string {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return ""
+		}
+		return string(data)
+	})
+	tokens, errs := tokenize(pre, c.mainFile)
+	r := &rewriter{errors: errs}
+	if len(errs) == 0 {
+		tokens = r.rewrite(tokens)
+	}
+	if hasErrors(r.errors) {
+		c.sources.resolve(r.errors)
+		for i := range r.errors {
+			r.errors[i].File = c.displayName(r.errors[i].File)
+		}
+		return "", nil, &Error{Diagnostics: r.errors}
+	}
+	text, err := c.generate(ctx, emit(tokens))
+	return text, r, err
+}
+
+// keep writes one stage for the curious.
+func (c *compiler) keep(name string, data []byte) {
+	if c.opts.Keep != "" {
+		_ = os.WriteFile(filepath.Join(c.dir, name), data, 0o644)
+	}
+}

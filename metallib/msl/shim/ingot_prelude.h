@@ -1,0 +1,7 @@
+#include "ingot_types.h"
+#include "ingot_traits.h"
+#include "ingot_math.h"
+#include "ingot_integer.h"
+#include "ingot_simd.h"
+#include "ingot_atomic.h"
+#include "ingot_packed.h"
