@@ -9,12 +9,6 @@ type Origin struct {
 	Z uint
 }
 
-// Region is MTLRegion.
-type Region struct {
-	Origin Origin
-	Size   Size
-}
-
 // ResourceID is MTLResourceID.
 type ResourceID uint64
 
@@ -35,4 +29,10 @@ type SizeAndAlign struct {
 type Range struct {
 	Location uint
 	Length   uint
+}
+
+// Region is MTLRegion.
+type Region struct {
+	Origin Origin
+	Size   Size
 }

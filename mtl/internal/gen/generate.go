@@ -166,10 +166,9 @@ func argName(n string) string {
 // enums are all enumerations.
 func (g *generator) enums() string {
 	var b bytes.Buffer
-	under := map[string]string{"Q": "uint", "q": "int", "I": "uint32", "i": "int32", "C": "uint8"}
 	for _, e := range g.spec.Enums {
 		name := strip(e.Name)
-		fmt.Fprintf(&b, "// %s is %s%s.\ntype %s %s\n\n", name, e.Name, sinceText(e.Since), name, under[e.Enc])
+		fmt.Fprintf(&b, "// %s is %s%s.\ntype %s %s\n\n", name, e.Name, sinceText(e.Since), name, underlying[e.Enc])
 		if len(e.Consts) == 0 {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -141,8 +142,40 @@ func Parse(text []byte) (*Spec, error) {
 			}
 		}
 	}
-	return &s, nil
+	return &s, s.checkTypes()
 }
+
+// checkTypes checks the structures and enumerations.
+func (s *Spec) checkTypes() error {
+	for i, st := range s.Structs {
+		if !goName(strip(st.Name)) {
+			return fmt.Errorf("gen: structure %q has no Go name", st.Name)
+		}
+		for _, f := range st.Fields {
+			if !goName(strings.TrimLeft(f.Name, "_")) {
+				return fmt.Errorf("gen: structure %s: field name %q", st.Name, f.Name)
+			}
+			// Those before are checked already, so that no structure contains itself.
+			if !slices.ContainsFunc(s.Structs[:i], func(b Struct) bool { return b.Name == f.Type }) && s.structure(f.Type) != nil {
+				return fmt.Errorf("gen: structure %s: field %s is of structure %s, which must stand before", st.Name, f.Name, f.Type)
+			}
+		}
+	}
+	for _, e := range s.Enums {
+		if !goName(strip(e.Name)) || underlying[e.Enc] == "" {
+			return fmt.Errorf("gen: enumeration %q of type %q", e.Name, e.Enc)
+		}
+		for _, c := range e.Consts {
+			if !goName(strip(c.Name)) {
+				return fmt.Errorf("gen: enumeration %s: constant %q has no Go name", e.Name, c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// underlying are the Go types of enumerations by type encoding.
+var underlying = map[string]string{"Q": "uint", "q": "int", "I": "uint32", "i": "int32", "C": "uint8"}
 
 // circular tells whether following the parents of c never ends.
 func (s *Spec) circular(c Class) bool {

@@ -125,7 +125,7 @@ func (s *Spec) words(st *Struct) ([]word, error) {
 	var list []word
 	for _, f := range st.Fields {
 		name := "." + fieldName(f.Name)
-		if inner := s.structure(f.Type); inner != nil && inner.Name != st.Name {
+		if inner := s.structure(f.Type); inner != nil {
 			sub, err := s.words(inner)
 			if err != nil {
 				return nil, err
