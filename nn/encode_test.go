@@ -1,0 +1,87 @@
+package nn
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ingot-metal/ingot/runtime"
+	"github.com/ingot-metal/ingot/runtime/half"
+)
+
+var errThrownAway = errors.New("the pass is not to be submitted")
+
+// decodeCalls are all entry points with small operands: those of one layer and the ends of a step.
+func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.Pass) error {
+	t.Helper()
+	r := source(95)
+	m, other := randomBank(t, rt, r, 64, 64, 64), randomBank(t, rt, r, 64, 64, 64)
+	x, weight, y := newBuffer(t, rt, normals(r, 64, 1)), newBuffer(t, rt, normals(r, 64, 1)), output[float32](t, rt, 64)
+	k, v := output[float32](t, rt, 64), output[float32](t, rt, 64)
+	x16, ids := newBuffer(t, rt, half.BFloat16s(normals(r, 64, 1))), newBuffer(t, rt, []uint32{3})
+	y16, value, limit, token := output[half.BFloat16](t, rt, 64), output[float32](t, rt, 1), newBuffer(t, rt, []float32{30}), output[uint32](t, rt, 1)
+	rope := newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 64, rotary: 64, capacity: 256})
+	attn := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1})
+	attnOut := output[half.BFloat16](t, rt, attn.q.n)
+	step := newDecode(t, rt, []uint32{1, 2}, 2, 8, 16, 128, 1)
+	return map[string]func(p *runtime.Pass) error{
+		"EmbedLookupQ4MLX": func(p *runtime.Pass) error { return EmbedLookupQ4MLX(p, y.s, m.bank, ids.s, 1, 8) },
+		"RMSNormBF16":      func(p *runtime.Pass) error { return RMSNormBF16(p, y16.s, x.s, weight.s, 1, 64, 1e-6) },
+		"RMSNormResidualAddF32": func(p *runtime.Pass) error {
+			return RMSNormResidualAddF32(p, y.s, x.s, weight.s, 1, 64, 1e-6, 1)
+		},
+		"GEMVQ4MLX": func(p *runtime.Pass) error { return GEMVQ4MLX(p, y.s, m.bank, x16.s) },
+		"GEMVQ4MLXQKV": func(p *runtime.Pass) error {
+			return GEMVQ4MLXQKV(p, GEMVQKV{Q: y.s, K: k.s, V: v.s, WQ: m.bank, WK: other.bank, WV: other.bank, X: x16.s})
+		},
+		"GEMVQ4MLXGateUpGELU": func(p *runtime.Pass) error { return GEMVQ4MLXGateUpGELU(p, y16.s, m.bank, other.bank, x16.s) },
+		"RMSQKVRoPEKVStore":   func(p *runtime.Pass) error { return RMSQKVRoPEKVStore(p, rope.a) },
+		"FlashAttnRows": func(p *runtime.Pass) error {
+			return FlashAttnRows(p, attnOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attn.d)
+		},
+		"SoftcapArgmax": func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
+		"DecodeAdvance": func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
+	}
+}
+
+// BenchmarkEncode is the host's cost of one call, without the device's work.
+func BenchmarkEncode(b *testing.B) {
+	rt := open(b)
+	for name, call := range decodeCalls(b, rt) {
+		b.Run(name, func(b *testing.B) { encodeMany(b, rt, call) })
+	}
+}
+
+// A refused call changes nothing, also in the middle of a pass that has work before and after it.
+func TestRefusedCallInTheMiddle(t *testing.T) {
+	rt, r := open(t), source(96)
+	x, weight, out := newBuffer(t, rt, normals(r, 64, 1)), newBuffer(t, rt, normals(r, 64, 1)), output[half.BFloat16](t, rt, 128)
+	encode(t, rt, 2, func(p *runtime.Pass) error {
+		if err := RMSNormBF16(p, out.s.Slice(0, 64), x.s, weight.s, 1, 64, 1e-6); err != nil {
+			return err
+		}
+		if err := RMSNormBF16(p, out.s, x.s, weight.s, 2, 64, 1e-6); err == nil {
+			t.Error("rows beyond x were not refused")
+		}
+		return RMSNormBF16(p, out.s.Slice(64, 128), x.s, weight.s, 1, 64, 1e-6)
+	})
+	got := out.written()
+	for i := range 64 {
+		if got[i] != got[64+i] {
+			t.Fatalf("element %d: %v and %v", i, got[i], got[64+i])
+		}
+	}
+}
+
+// After its closure has returned, a pass takes nothing.
+func TestPassThatIsOver(t *testing.T) {
+	rt := open(t)
+	for name, call := range decodeCalls(t, rt) {
+		var kept *runtime.Pass
+		if err := rt.Run(func(p *runtime.Pass) error { kept = p; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := call(kept); !errors.Is(err, runtime.ErrMisuse) {
+			t.Errorf("%s: %v, want one over %v", name, err, runtime.ErrMisuse)
+		}
+	}
+}

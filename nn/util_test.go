@@ -1,0 +1,507 @@
+package nn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/ingot-metal/ingot/nn/internal/oracle"
+	"github.com/ingot-metal/ingot/nn/quant"
+	"github.com/ingot-metal/ingot/runtime"
+	"github.com/ingot-metal/ingot/runtime/half"
+)
+
+// open is a runtime that is closed after the test.
+func open(t testing.TB) *runtime.Runtime {
+	t.Helper()
+	rt, err := runtime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rt.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return rt
+}
+
+func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x1ce)) }
+
+func normals(r *rand.Rand, n int, scale float64) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64() * scale)
+	}
+	return x
+}
+
+// word is an element type that these tests use.
+type word interface {
+	float32 | half.BFloat16 | uint32
+}
+
+func bitsOf[T word](v T) uint32 {
+	switch v := any(v).(type) {
+	case float32:
+		return math.Float32bits(v)
+	case half.BFloat16:
+		return uint32(v)
+	case uint32:
+		return v
+	}
+	panic("unreachable")
+}
+
+// sentinel is a value that no kernel here produces: a NaN with a payload, or a number for indices.
+func sentinel[T word]() T {
+	var v T
+	switch p := any(&v).(type) {
+	case *float32:
+		*p = math.Float32frombits(0x7fc0dead)
+	case *half.BFloat16:
+		*p = 0x7fde
+	case *uint32:
+		*p = 0xdeadbeef
+	}
+	return v
+}
+
+// pad is how many sentinels lie on either side of a buffer: enough for the alignment of any operand.
+const pad = 64
+
+// buffer is device memory between sentinels.
+type buffer[T word] struct {
+	t     testing.TB
+	whole runtime.Slice[T]
+	s     runtime.Slice[T] // the part under test
+	image []T              // what reset writes
+	n     int
+}
+
+func newBuffer[T word](t testing.TB, rt *runtime.Runtime, image []T) *buffer[T] {
+	t.Helper()
+	all := make([]T, len(image)+2*pad)
+	for i := range all {
+		all[i] = sentinel[T]()
+	}
+	copy(all[pad:], image)
+	whole, err := runtime.SliceOf(rt, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { whole.Release() })
+	return &buffer[T]{t, whole, whole.Slice(pad, pad+len(image)), all, len(image)}
+}
+
+// output is a buffer of sentinels.
+func output[T word](t testing.TB, rt *runtime.Runtime, n int) *buffer[T] {
+	image := make([]T, n)
+	for i := range image {
+		image[i] = sentinel[T]()
+	}
+	return newBuffer(t, rt, image)
+}
+
+func (b *buffer[T]) reset() {
+	b.t.Helper()
+	if err := b.whole.Write(b.image); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// set changes what reset writes, and writes it.
+func (b *buffer[T]) set(data []T) {
+	b.t.Helper()
+	copy(b.image[pad:pad+b.n], data)
+	b.reset()
+}
+
+// get is the content; the sentinels on either side must be whole.
+func (b *buffer[T]) get() []T {
+	b.t.Helper()
+	all := make([]T, len(b.image))
+	if err := b.whole.Read(all); err != nil {
+		b.t.Fatal(err)
+	}
+	for i, v := range all {
+		if (i < pad || i >= pad+b.n) && bitsOf(v) != bitsOf(sentinel[T]()) {
+			b.t.Fatalf("element %d of %d was overwritten with %v", i-pad, b.n, v)
+		}
+	}
+	return all[pad : pad+b.n]
+}
+
+// written is get, and no element may be a sentinel.
+func (b *buffer[T]) written() []T {
+	b.t.Helper()
+	got := b.get()
+	for i, v := range got {
+		if bitsOf(v) == bitsOf(sentinel[T]()) {
+			b.t.Fatalf("element %d of %d was not written", i, b.n)
+		}
+	}
+	return got
+}
+
+func (b *buffer[T]) bits() []uint32 {
+	b.t.Helper()
+	got := b.get()
+	bits := make([]uint32, len(got))
+	for i, v := range got {
+		bits[i] = bitsOf(v)
+	}
+	return bits
+}
+
+func (b *buffer[T]) untouched() {
+	b.t.Helper()
+	for i, v := range b.get() {
+		if bitsOf(v) != bitsOf(b.image[pad+i]) {
+			b.t.Fatalf("element %d changed to %v", i, v)
+		}
+	}
+}
+
+// target is a buffer of any type.
+type target interface {
+	reset()
+	bits() []uint32
+	untouched()
+}
+
+// encode runs one call that must encode count dispatches.
+func encode(t testing.TB, rt *runtime.Runtime, count int, call func(p *runtime.Pass) error) {
+	t.Helper()
+	err := rt.Run(func(p *runtime.Pass) error {
+		if err := call(p); err != nil {
+			return err
+		}
+		if p.Count() != count {
+			return fmt.Errorf("%d dispatches, want %d", p.Count(), count)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replays records a call and replays it thrice with the live values and inputs that vary sets: each time it must give
+// bit for bit what the call gives when it is encoded directly.
+func replays(t *testing.T, rt *runtime.Runtime, outs []target, vary func(i int), call func(p *runtime.Pass) error) {
+	t.Helper()
+	prog, err := rt.Record(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Release()
+	for i := range 3 {
+		vary(i)
+		var want [][]uint32
+		for _, o := range outs {
+			o.reset()
+		}
+		encode(t, rt, 1, call)
+		for _, o := range outs {
+			want = append(want, o.bits())
+			o.reset()
+		}
+		s, err := prog.Replay()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Wait(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for k, o := range outs {
+			for j, b := range o.bits() {
+				if b != want[k][j] {
+					t.Fatalf("replay %d: output %d, element %d: %#x, directly %#x", i, k, j, b, want[k][j])
+				}
+			}
+		}
+	}
+}
+
+// refusal is a call that must be refused.
+type refusal struct {
+	name     string
+	call     func(p *runtime.Pass) error
+	sentinel error
+	parts    []string // of the text
+}
+
+// refuses makes the calls of all refusals on one pass: each must return a *runtime.Error, encode nothing and write
+// nothing.
+func refuses(t *testing.T, rt *runtime.Runtime, fn string, outs []target, list []refusal) {
+	t.Helper()
+	for _, o := range outs {
+		o.reset()
+	}
+	err := rt.Run(func(p *runtime.Pass) error {
+		for _, r := range list {
+			err := r.call(p)
+			if n := p.Count(); n != 0 {
+				t.Fatalf("%s: %d dispatches encoded", r.name, n)
+			}
+			checkRefused(t, fn, r, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outs {
+		o.untouched()
+	}
+}
+
+func checkRefused(t *testing.T, fn string, r refusal, err error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: not refused", r.name)
+		return
+	}
+	var e *runtime.Error
+	if !errors.As(err, &e) {
+		t.Errorf("%s: %v is no *runtime.Error", r.name, err)
+		return
+	}
+	if !errors.Is(err, r.sentinel) {
+		t.Errorf("%s: %v, want one over %v", r.name, err, r.sentinel)
+	}
+	if fn != "" && e.Func != fn {
+		t.Errorf("%s: function %q, want %q", r.name, e.Func, fn)
+	}
+	for _, part := range r.parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %q does not say %q", r.name, err, part)
+		}
+	}
+}
+
+// scalar is what an entry point binds at a scalar slot.
+type scalar struct {
+	slot  int
+	u     uint32
+	f     float32
+	float bool
+}
+
+func (s scalar) bind(b *runtime.ScalarBinder, pool *runtime.ScalarPool) error {
+	if s.float {
+		v, err := runtime.NewScalar(pool, s.f)
+		if err != nil {
+			return err
+		}
+		return b.Float32(s.slot, v)
+	}
+	v, err := runtime.NewScalar(pool, s.u)
+	if err != nil {
+		return err
+	}
+	return b.Uint32(s.slot, v)
+}
+
+func (s scalar) other() scalar {
+	s.u++
+	s.f += 0.5
+	return s
+}
+
+// twin tests an Unsafe variant: with the documented scalars it gives what the plain call gives; with any other set it is
+// refused and leaves the pass alone.
+func twin(t *testing.T, rt *runtime.Runtime, outs []target, scalars []scalar, plain func(p *runtime.Pass) error,
+	unsafe func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error) {
+	t.Helper()
+	pool := func(rt *runtime.Runtime) *runtime.ScalarPool {
+		p, err := runtime.NewScalarPool(rt, 2*len(scalars)+4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Release() })
+		return p
+	}
+	bindAll := func(pool *runtime.ScalarPool, list []scalar) func(b *runtime.ScalarBinder) error {
+		return func(b *runtime.ScalarBinder) error {
+			for _, s := range list {
+				if err := s.bind(b, pool); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+
+	var want [][]uint32
+	for _, o := range outs {
+		o.reset()
+	}
+	encode(t, rt, 1, plain)
+	for _, o := range outs {
+		want = append(want, o.bits())
+		o.reset()
+	}
+	call := bindAll(pool(rt), scalars)
+	encode(t, rt, 1, func(p *runtime.Pass) error { return unsafe(p, call) })
+	for k, o := range outs {
+		for j, b := range o.bits() {
+			if b != want[k][j] {
+				t.Fatalf("output %d, element %d: %#x, plain %#x", k, j, b, want[k][j])
+			}
+		}
+	}
+	// In a program, whose scalars are then the caller's.
+	for _, o := range outs {
+		o.reset()
+	}
+	prog, err := rt.Record(func(p *runtime.Pass) error { return unsafe(p, bindAll(pool(rt), scalars)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Release()
+	if err := prog.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for k, o := range outs {
+		for j, b := range o.bits() {
+			if b != want[k][j] {
+				t.Fatalf("in a program: output %d, element %d: %#x, plain %#x", k, j, b, want[k][j])
+			}
+		}
+	}
+	encode(t, rt, 1, func(p *runtime.Pass) error { return unsafe(p, nil) }) // nil binds nothing of the caller's
+
+	foreign := pool(open(t))
+	mine := errors.New("the caller's own")
+	bad := []refusal{
+		{"foreign pool", func(p *runtime.Pass) error { return unsafe(p, bindAll(foreign, scalars)) }, runtime.ErrForeign, nil},
+		{"nothing bound", func(p *runtime.Pass) error { return unsafe(p, func(*runtime.ScalarBinder) error { return nil }) }, runtime.ErrMisuse, nil},
+		{"zero scalar", func(p *runtime.Pass) error {
+			return unsafe(p, func(b *runtime.ScalarBinder) error {
+				if scalars[0].float {
+					return b.Float32(scalars[0].slot, runtime.Scalar[float32]{})
+				}
+				return b.Uint32(scalars[0].slot, runtime.Scalar[uint32]{})
+			})
+		}, runtime.ErrMisuse, nil},
+		{"the caller's error", func(p *runtime.Pass) error {
+			fine := bindAll(pool(rt), scalars)
+			return unsafe(p, func(b *runtime.ScalarBinder) error { return errors.Join(fine(b), mine) })
+		}, mine, nil},
+		{"index 30", func(p *runtime.Pass) error {
+			return unsafe(p, bindAll(pool(rt), append(scalars[:len(scalars):len(scalars)], scalar{slot: 30})))
+		}, runtime.ErrKernel, nil},
+		{"index 0, a view", func(p *runtime.Pass) error {
+			return unsafe(p, bindAll(pool(rt), append([]scalar{{slot: 0}}, scalars...)))
+		}, runtime.ErrKernel, nil},
+		{"index -1", func(p *runtime.Pass) error {
+			return unsafe(p, bindAll(pool(rt), append([]scalar{{slot: -1}}, scalars...)))
+		}, runtime.ErrKernel, nil},
+	}
+	for i := range scalars {
+		without := append(append([]scalar{}, scalars[:i]...), scalars[i+1:]...)
+		wrong := append([]scalar{}, scalars...)
+		wrong[i] = wrong[i].other()
+		kind := append([]scalar{}, scalars...)
+		kind[i].float = !kind[i].float
+		bad = append(bad,
+			refusal{fmt.Sprint("without ", scalars[i].slot), func(p *runtime.Pass) error { return unsafe(p, bindAll(pool(rt), without)) }, runtime.ErrMisuse, nil},
+			refusal{fmt.Sprint("twice ", scalars[i].slot), func(p *runtime.Pass) error {
+				return unsafe(p, bindAll(pool(rt), append(scalars[:len(scalars):len(scalars)], scalars[i])))
+			}, runtime.ErrMisuse, nil},
+			refusal{fmt.Sprint("wrong value ", scalars[i].slot), func(p *runtime.Pass) error { return unsafe(p, bindAll(pool(rt), wrong)) }, runtime.ErrScalar, nil},
+			refusal{fmt.Sprint("wrong kind ", scalars[i].slot), func(p *runtime.Pass) error { return unsafe(p, bindAll(pool(rt), kind)) }, runtime.ErrScalar, nil})
+	}
+	refuses(t, rt, "", outs, bad)
+}
+
+// worst collects the greatest ratio of an error to what is allowed.
+type worst struct {
+	ratio, error float64
+	where        string
+}
+
+// compare holds got against want, element by element, each within allowed; it fails the test beyond and notes the worst.
+func (w *worst) compare(t testing.TB, where string, got, want []float64, allowed func(i int) float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d elements, want %d", where, len(got), len(want))
+	}
+	for i := range want {
+		if math.IsNaN(want[i]) && math.IsNaN(got[i]) || got[i] == want[i] {
+			continue
+		}
+		e, a := math.Abs(got[i]-want[i]), allowed(i)
+		if !(e <= a) {
+			t.Fatalf("%s: element %d: %v, want %v within %g (off by %g)", where, i, got[i], want[i], a, e)
+		}
+		if e/a > w.ratio {
+			*w = worst{e / a, e, fmt.Sprintf("%s[%d]: %v for %v", where, i, got[i], want[i])}
+		}
+	}
+}
+
+func (w *worst) log(t testing.TB, unit string) {
+	t.Helper()
+	t.Logf("worst error: %.3g of the %s allowed, %.3g absolute, at %s", w.ratio, unit, w.error, w.where)
+}
+
+func widen[T float32 | half.BFloat16](x []T) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		switch v := any(v).(type) {
+		case float32:
+			out[i] = float64(v)
+		case half.BFloat16:
+			out[i] = float64(v.Float32())
+		}
+	}
+	return out
+}
+
+// matrix is a bank with its host form.
+type matrix struct {
+	bank Q4MLXBank
+	host quant.Q4MLX
+	o    oracle.Q4
+}
+
+// randomBank is a bank of normally distributed weights.
+func randomBank(t testing.TB, rt *runtime.Runtime, r *rand.Rand, rows, cols, group int) matrix {
+	t.Helper()
+	q, err := quant.QuantizeQ4MLX(normals(r, rows*cols, 1), rows, cols, group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return upload(t, rt, q)
+}
+
+// upload puts a bank between sentinels on the device.
+func upload(t testing.TB, rt *runtime.Runtime, q quant.Q4MLX) matrix {
+	t.Helper()
+	packed, sb := newBuffer(t, rt, q.Packed), newBuffer(t, rt, q.ScalesBiases)
+	bank, err := NewQ4MLXBank(packed.s, sb.s, q.Rows, q.Cols, q.GroupSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := oracle.Q4{Words: q.Packed, Rows: q.Rows, Cols: q.Cols, Group: q.GroupSize}
+	for i := 0; i < len(q.ScalesBiases); i += 2 {
+		o.Scales = append(o.Scales, float64(q.ScalesBiases[i].Float32()))
+		o.Biases = append(o.Biases, float64(q.ScalesBiases[i+1].Float32()))
+	}
+	return matrix{bank, q, o}
+}
+
+func maxAbs(x []float64) float64 {
+	m := 0.0
+	for _, v := range x {
+		m = max(m, math.Abs(v))
+	}
+	return m
+}
