@@ -152,6 +152,7 @@ func joinBlocks(f *air.Function) {
 		})
 	}
 }
+
 // storedConstant is the constant that a call of the prelude's store sets.
 func storedConstant(in *air.Instr) (*air.Global, bool) {
 	callee := in.CalleeFunction()

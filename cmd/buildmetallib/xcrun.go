@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// xcrun compiles with Apple's tools. It has not run on a Mac yet.
+func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, func() ([]byte, error), error) {
+	version, err := command(ctx, "xcrun", "-sdk", "macosx", "metal", "--version")
+	if err != nil {
+		return nil, nil, err
+	}
+	first, _, _ := strings.Cut(version, "\n")
+	return map[string]string{"metal": strings.TrimSpace(first)}, func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "buildmetallib-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		link := []string{"-sdk", "macosx", "metallib"}
+		for i, file := range files {
+			air := filepath.Join(dir, fmt.Sprintf("%d.air", i))
+			if _, err := command(ctx, "xcrun", append(metalArguments(b.include), "-c", file, "-o", air)...); err != nil {
+				return nil, err
+			}
+			link = append(link, air)
+		}
+		out := filepath.Join(dir, "out.metallib")
+		if _, err := command(ctx, "xcrun", append(link, "-o", out)...); err != nil {
+			return nil, err
+		}
+		return os.ReadFile(out)
+	}, nil
+}
+
+// metalArguments asks Apple's compiler for what our own gives: floating-point arithmetic as written, without fast-math
+// flags and without contraction.
+func metalArguments(include []string) []string {
+	args := []string{"-sdk", "macosx", "metal", "-std=metal" + metalVersion, "-mmacosx-version-min=" + minMacOS,
+		"-fno-fast-math", "-ffp-contract=off", "-O2"}
+	for _, dir := range include {
+		args = append(args, "-I", dir)
+	}
+	return args
+}
+
+func command(ctx context.Context, name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}

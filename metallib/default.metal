@@ -1,0 +1,936 @@
+#line 1 "decode_advance.metal"
+// The end of a decode step: what the next one needs, without the host.
+
+#line 1 "common.h"
+// What all shaders share.
+
+#ifndef INGOT_COMMON_H
+#define INGOT_COMMON_H
+
+#include <metal_stdlib>
+using namespace metal;
+
+// A helper that never stays a call: arrays passed to it live in registers.
+#define INGOT_FUNC static inline __attribute__((always_inline))
+
+#endif
+#line 4 "decode_advance.metal"
+
+// Words of the decode state. The single u32 values are also what other kernels of the step bind.
+#define INGOT_STATE_TOKEN 0            // token that the step embeds
+#define INGOT_STATE_POSITION 1         // its position
+#define INGOT_STATE_KV_LENGTH 2        // keys in the cache once the step has stored its own: position + 1
+#define INGOT_STATE_CACHE_OFFSET 3     // element of the cache where the step stores: position * kv_stride
+#define INGOT_STATE_PRODUCED 4         // tokens in the output list
+#define INGOT_STATE_STATUS 5           // one of the below
+#define INGOT_STATE_PROMPT_LENGTH 6    // tokens in the prompt list; written by the host, limited to its capacity
+                                       // word 7 is reserved
+
+#define INGOT_RUNNING 0u
+#define INGOT_END_TOKEN 1u      // an end token was produced; it is the last of the list
+#define INGOT_OUTPUT_FULL 2u    // the output list has no room for another token
+#define INGOT_CACHE_FULL 3u     // the cache has no room for another position
+#define INGOT_NO_TOKEN 4u       // no logit was finite
+
+// The next token is the prompt's at position + 1, or, past the prompt, the argmax, which is appended to the output list.
+// Then token, position, KV length and cache offset move on by one, unless the sequence ended: the status says why, the
+// counters keep their values, and with a status other than "running" the launch is a no-op. So a step may be replayed any
+// number of times; no write goes past a list or the cache.
+//
+// Slots: 0 state u32 [8], 1 prompt u32 [prompt_capacity], 2 argmax u32 [1], 3 output u32 [output_capacity],
+//        4 prompt_capacity, 5 output_capacity, 6 kv_capacity in positions, 7 kv_stride in elements per position
+//        (kv_capacity * kv_stride is at most 0xffffffff), 8 end_tokens u32 [n_end] (bound but not read if n_end is 0), 9 n_end.
+// Geometry: one thread.
+// Threadgroup memory: none.
+kernel void decode_advance(device uint* state [[buffer(0)]],
+                           device const uint* prompt [[buffer(1)]],
+                           device const uint* argmax [[buffer(2)]],
+                           device uint* output [[buffer(3)]],
+                           constant uint& prompt_capacity [[buffer(4)]],
+                           constant uint& output_capacity [[buffer(5)]],
+                           constant uint& kv_capacity [[buffer(6)]],
+                           constant uint& kv_stride [[buffer(7)]],
+                           device const uint* end_tokens [[buffer(8)]],
+                           constant uint& n_end [[buffer(9)]],
+                           uint gid [[thread_position_in_grid]]) {
+    if (gid != 0u || state[INGOT_STATE_STATUS] != INGOT_RUNNING) {
+        return;
+    }
+    ulong next = ulong(state[INGOT_STATE_POSITION]) + 1ul;
+    uint produced = state[INGOT_STATE_PRODUCED];
+    uint prompt_length = state[INGOT_STATE_PROMPT_LENGTH];
+    if (prompt_length > prompt_capacity) {
+        prompt_length = prompt_capacity;
+    }
+    uint status = INGOT_RUNNING;
+    uint token = 0u;
+    if (next < ulong(prompt_length)) {
+        token = prompt[next];
+    } else {
+        token = argmax[0];
+        if (token == 0xffffffffu) {
+            status = INGOT_NO_TOKEN;
+        } else if (produced >= output_capacity) {
+            status = INGOT_OUTPUT_FULL;
+        } else {
+            output[ulong(produced)] = token;
+            produced += 1u;
+            for (uint i = 0u; i < n_end; i++) {
+                if (end_tokens[ulong(i)] == token) {
+                    status = INGOT_END_TOKEN;
+                }
+            }
+            if (status == INGOT_RUNNING && produced >= output_capacity) {
+                status = INGOT_OUTPUT_FULL;
+            }
+        }
+    }
+    if (status == INGOT_RUNNING && next >= ulong(kv_capacity)) {
+        status = INGOT_CACHE_FULL;
+    }
+    state[INGOT_STATE_PRODUCED] = produced;
+    state[INGOT_STATE_STATUS] = status;
+    if (status == INGOT_RUNNING) {
+        state[INGOT_STATE_TOKEN] = token;
+        state[INGOT_STATE_POSITION] = uint(next);
+        state[INGOT_STATE_KV_LENGTH] = uint(next + 1ul);
+        state[INGOT_STATE_CACHE_OFFSET] = uint(next * ulong(kv_stride));
+    }
+}
+#line 1 "embed_q4_mlx.metal"
+// Embedding lookup in an MLX 4-bit affine table.
+
+#line 4 "embed_q4_mlx.metal"
+
+// out[t, c] = out_scale * (scale * code + bias) of row ids[t]; an id outside the vocabulary gives a row of zeros.
+//
+// Slots: 0 packed u32 [vocab, hidden / 8], 1 sb bfloat2 [vocab, hidden / group_size], 3 ids u32 [n_tokens],
+//        4 out f32 [n_tokens, hidden], 5 hidden, 6 group_size, 7 vocab, 8 n_tokens, 9 out_scale f32 (Gemma: sqrt(hidden)).
+// Geometry: one thread for each word of eight columns, 64 threads per threadgroup, any number of threadgroups.
+// Threadgroup memory: none.
+// Source: the format of MLX (mx.quantize, mode "affine").
+kernel void embed_lookup_q4_mlx(device const uint* packed [[buffer(0)]],
+                                device const bfloat2* sb [[buffer(1)]],
+                                device const uint* ids [[buffer(3)]],
+                                device float* out [[buffer(4)]],
+                                constant uint& hidden [[buffer(5)]],
+                                constant uint& group_size [[buffer(6)]],
+                                constant uint& vocab [[buffer(7)]],
+                                constant uint& n_tokens [[buffer(8)]],
+                                constant float& out_scale [[buffer(9)]],
+                                uint gid [[thread_position_in_grid]]) {
+    uint words = hidden / 8u;
+    ulong total = ulong(n_tokens) * ulong(words);
+    if (ulong(gid) >= total) {
+        return;
+    }
+    uint token = gid / words;
+    uint word = gid - token * words;
+    ulong at = ulong(token) * ulong(hidden) + ulong(word) * 8ul;
+    uint id = ids[token];
+    if (id >= vocab) {
+        for (uint j = 0u; j < 8u; j++) {
+            out[at + ulong(j)] = 0.0f;
+        }
+        return;
+    }
+    uint w = packed[ulong(id) * ulong(words) + ulong(word)];
+    bfloat2 s = sb[ulong(id) * ulong(hidden / group_size) + ulong(word * 8u / group_size)];
+    float scale = float(s.x);
+    float bias = float(s.y);
+    for (uint j = 0u; j < 8u; j++) {
+        out[at + ulong(j)] = out_scale * fma(scale, float((w >> (4u * j)) & 15u), bias);
+    }
+}
+#line 1 "flash_attn_rows.metal"
+// Flash attention by query rows.
+
+#line 4 "flash_attn_rows.metal"
+#line 1 "attn_rows.h"
+// Attention of query rows over a key-value cache, each row on its own lanes of a simdgroup.
+
+#ifndef INGOT_ATTN_ROWS_H
+#define INGOT_ATTN_ROWS_H
+
+#line 7 "attn_rows.h"
+
+// One past the last key that the query at q_abs may see among keys at kv_pos, kv_pos + 1, ...; at most tkv.
+INGOT_FUNC uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
+    if (q_abs < kv_pos) {
+        return 0u;
+    }
+    ulong seen = q_abs - kv_pos + 1ul;
+    return seen < ulong(tkv) ? uint(seen) : tkv;
+}
+
+// The first key that it may see: the last `window` positions including its own, all of them if window is 0. At most end.
+INGOT_FUNC uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint end) {
+    if (window == 0u || q_abs + 1ul <= ulong(window)) {
+        return 0u;
+    }
+    ulong low = q_abs + 1ul - ulong(window);
+    if (low <= kv_pos) {
+        return 0u;
+    }
+    ulong first = low - kv_pos;
+    return first < ulong(end) ? uint(first) : end;
+}
+
+// D: head dimension. R: lanes of a query row, so 32 / R rows per simdgroup. G: simdgroups of a full threadgroup.
+// A lane owns the float4s dl, dl + R, ... of the head dimension, dl = lane % R.
+//
+// The simdgroup walks the keys that any of its rows sees, so control flow is uniform around the shuffles; a row takes part
+// only in its own keys, which makes what lies outside its window irrelevant, NaN included.
+// Online softmax: Milakov and Gimelshein, arXiv:1805.02867; FlashAttention, Dao et al., arXiv:2205.14135.
+template <uint D, uint R, uint G>
+INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, device const float4* v, device float* o,
+                                uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
+                                uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
+                                uint lane) {
+    const uint quads = D / 4u / R;
+    const uint rows = 32u / R;
+    ulong t0 = ulong(tile) * ulong(G * rows) + ulong(simdgroup * rows);
+    if (t0 >= ulong(tq)) {
+        return;
+    }
+    ulong last = t0 + ulong(rows - 1u);
+    if (last >= ulong(tq)) {
+        last = ulong(tq) - 1ul;
+    }
+    ulong t = t0 + ulong(lane / R);
+    uint dl = lane % R;
+    bool live = t <= last;
+    uint batch = batch_head / heads;
+    uint head = batch_head - batch * heads;
+    uint head_kv = head / (heads / heads_kv);
+    if (tkv > capacity) {
+        tkv = capacity;
+    }
+
+    // Keys of this row, and of all rows of the simdgroup: both ends grow with the position.
+    uint end = 0u;
+    uint first = 0u;
+    if (live) {
+        end = ingot_attn_end(ulong(q_pos) + t, ulong(kv_pos), tkv);
+        first = ingot_attn_first(ulong(q_pos) + t, ulong(kv_pos), window, end);
+    }
+    uint end_all = ingot_attn_end(ulong(q_pos) + last, ulong(kv_pos), tkv);
+    uint first_all = ingot_attn_first(ulong(q_pos) + t0, ulong(kv_pos), window, end_all);
+
+    ulong row = ((ulong(batch) * ulong(tq) + t) * ulong(heads) + ulong(head)) * ulong(D / 4u) + ulong(dl);
+    float query[D / R];
+    float sum[D / R];
+#pragma unroll
+    for (uint i = 0u; i < quads; i++) {
+        float4 value = float4(0.0f);
+        if (live) {
+            value = q[row + ulong(i * R)];
+        }
+        query[4u * i] = value.x;
+        query[4u * i + 1u] = value.y;
+        query[4u * i + 2u] = value.z;
+        query[4u * i + 3u] = value.w;
+        sum[4u * i] = 0.0f;
+        sum[4u * i + 1u] = 0.0f;
+        sum[4u * i + 2u] = 0.0f;
+        sum[4u * i + 3u] = 0.0f;
+    }
+
+    ulong stride = ulong(heads_kv) * ulong(D / 4u);
+    ulong at = (ulong(batch) * ulong(capacity) + ulong(first_all)) * stride + ulong(head_kv) * ulong(D / 4u) + ulong(dl);
+    float most = -FLT_MAX;
+    float weight = 0.0f;
+    for (uint key = first_all; key < end_all; key++) {
+        float score = 0.0f;
+#pragma unroll
+        for (uint i = 0u; i < quads; i++) {
+            float4 value = k[at + ulong(i * R)];
+            score = fma(query[4u * i], value.x, score);
+            score = fma(query[4u * i + 1u], value.y, score);
+            score = fma(query[4u * i + 2u], value.z, score);
+            score = fma(query[4u * i + 3u], value.w, score);
+        }
+#pragma unroll
+        for (uint m = R / 2u; m > 0u; m /= 2u) {
+            score += simd_shuffle_xor(score, ushort(m));
+        }
+        if (key >= first && key < end) {
+            score *= scale;
+            float most_now = fmax(most, score);
+            float keep = precise::exp(most - most_now);
+            float p = precise::exp(score - most_now);
+            weight = fma(weight, keep, p);
+            most = most_now;
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+                float4 value = v[at + ulong(i * R)];
+                sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
+                sum[4u * i + 1u] = fma(p, value.y, sum[4u * i + 1u] * keep);
+                sum[4u * i + 2u] = fma(p, value.z, sum[4u * i + 2u] * keep);
+                sum[4u * i + 3u] = fma(p, value.w, sum[4u * i + 3u] * keep);
+            }
+        }
+        at += stride;
+    }
+
+    if (live) {
+        // No key seen: weight is exactly 0. A NaN weight is not, and stays visible.
+        float inverse = weight == 0.0f ? 0.0f : 1.0f / weight;
+        ulong out = row * 4ul;
+        if (out_bf16 != 0u) {
+            device bfloat* o16 = (device bfloat*)o;
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    o16[out + ulong(i * R * 4u + j)] = bfloat(sum[4u * i + j] * inverse);
+                }
+            }
+        } else {
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    o[out + ulong(i * R * 4u + j)] = sum[4u * i + j] * inverse;
+                }
+            }
+        }
+    }
+}
+
+#endif
+#line 5 "flash_attn_rows.metal"
+
+// o[b, t, h] = softmax over the visible keys s of (scale * q[b, t, h] . k[b, s, h']) times v[b, s, h'],
+// h' = h / (H / Hkv). The query is at position q_pos + t, key s at kv_pos + s; it is visible if it is among the first Tkv,
+// not after the query, and, with window > 0, among the last `window` positions up to the query's own. A query that sees
+// nothing gets zeros.
+//
+// Tkv, q_pos and kv_pos are read on the device; Tkv is limited to capacity, which is also the stride of a batch in K and V.
+//
+// Slots: 0 q f32 [B, Tq, H, 128], 1 k f32 [B, capacity, Hkv, 128], 2 v as k, 3 o f32 or bf16 [B, Tq, H, 128] (f32: may be
+//        q itself), 4 B, 5 Tq, 6 Tkv u32 (device), 7 H, 8 Hkv (divides H), 9 window (0: all), 10 scale f32,
+//        11 q_pos u32 (device), 12 kv_pos u32 (device), 13 out_bf16, 14 capacity in positions.
+// Geometry: ceil(Tq / 32) x (B H) threadgroups; eight lanes per query row, four rows per simdgroup, eight simdgroups
+//           (256 threads), or as few as cover Tq if that is less than 32: ceil(Tq / 4).
+//           q, k and v start at a multiple of 16 bytes.
+// Threadgroup memory: none.
+kernel void flash_attn_rows_h128_r8_g8(device const float4* q [[buffer(0)]],
+                                       device const float4* k [[buffer(1)]],
+                                       device const float4* v [[buffer(2)]],
+                                       device float* o [[buffer(3)]],
+                                       constant uint& B [[buffer(4)]],
+                                       constant uint& Tq [[buffer(5)]],
+                                       device const uint* Tkv [[buffer(6)]],
+                                       constant uint& H [[buffer(7)]],
+                                       constant uint& Hkv [[buffer(8)]],
+                                       constant uint& window [[buffer(9)]],
+                                       constant float& scale [[buffer(10)]],
+                                       device const uint* q_pos [[buffer(11)]],
+                                       device const uint* kv_pos [[buffer(12)]],
+                                       constant uint& out_bf16 [[buffer(13)]],
+                                       constant uint& capacity [[buffer(14)]],
+                                       uint2 tile [[threadgroup_position_in_grid]],
+                                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                       uint lane [[thread_index_in_simdgroup]]) {
+    if (ulong(tile.y) >= ulong(B) * ulong(H)) {
+        return;
+    }
+    ingot_attn_rows<128, 8, 8>(q, k, v, o, Tq, Tkv[0], H, Hkv, window, scale, q_pos[0], kv_pos[0], out_bf16, capacity,
+                               tile.x, tile.y, simdgroup, lane);
+}
+#line 1 "gemv_q4_mlx.metal"
+// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
+//
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
+// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+
+#line 7 "gemv_q4_mlx.metal"
+#line 1 "gelu.h"
+// The tanh form of GELU, without the tanh.
+
+#ifndef INGOT_GELU_H
+#define INGOT_GELU_H
+
+#line 7 "gelu.h"
+
+// gelu(x) = x/2 * (1 + tanh(u)), u = sqrt(2/pi) * (x + 0.044715 x^3)     (Hendrycks and Gimpel, arXiv:1606.08415)
+//         = x / (1 + exp(-2u))                                           (the same function)
+// The second form has no cancellation where tanh(u) is near -1 and needs no care for a tanh that overflows.
+// u is limited to where exp(-2u) is finite; the value there is right to 1e-36. NaN stays NaN, +inf gives +inf, -inf
+// gives about -0.
+INGOT_FUNC float ingot_gelu(float x) {
+    float low = x < -20.0f ? -20.0f : x;
+    float c = low > 20.0f ? 20.0f : low;
+    float u = 0.7978845608028654f * fma(0.044715f * c * c, c, c);
+    float limited = u < -44.0f ? -44.0f : u;
+    return low / (1.0f + precise::exp(-2.0f * limited));
+}
+
+#endif
+#line 8 "gemv_q4_mlx.metal"
+#line 1 "q4_mlx.h"
+// Dot products of MLX 4-bit affine weight rows with a bf16 vector.
+//
+// A bank of [rows, cols] weights: w[r, c] = scale * code + bias, a scale and a bias for each group_size columns of a row.
+//   packed  uint32 words [rows, cols / 8], eight codes each, the lowest bits first
+//   sb      bfloat2 [rows, cols / group_size]: scale, bias
+// group_size is 32, 64, 128, 256 or 512 and divides cols, so cols is a multiple of 32.
+
+#ifndef INGOT_Q4_MLX_H
+#define INGOT_Q4_MLX_H
+
+#line 12 "q4_mlx.h"
+
+#define INGOT_Q4_ROWS 4           // rows that a simdgroup computes at once
+#define INGOT_Q4_GROUP_ROWS 8u    // rows of a threadgroup: two simdgroups
+#define INGOT_Q4_LANE_COLS 16u    // columns that a lane takes per step
+#define INGOT_Q4_BLOCK 512u       // columns of a step: 32 lanes * 16
+
+// acc + the dot product of four codes with x. The codes are the low 16 bits of w, left where they are: x[j] has been
+// divided by 16^j instead, which is exact.
+INGOT_FUNC float ingot_q4_dot4(uint w, thread const float* x, float acc) {
+    acc = fma(x[0], float(w & 0x000fu), acc);
+    acc = fma(x[1], float(w & 0x00f0u), acc);
+    acc = fma(x[2], float(w & 0x0f00u), acc);
+    acc = fma(x[3], float(w & 0xf000u), acc);
+    return acc;
+}
+
+// sum[i] = the dot product of row row0 + i with x, in every lane; the last row stands in for rows past the end.
+// One simdgroup; row0 < rows. Reads packed and x in steps of 8 bytes.
+//
+// Per step a lane holds 16 elements of x and their sum, and uses them for four rows: a row's groups contribute
+// scale * sum(code * x) + bias * sum(x). Algorithm: qmv_fast and qdot of MLX (mlx/backend/metal/kernels/quantized.h).
+INGOT_FUNC void ingot_q4_rows(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x, uint rows,
+                              uint cols, uint group_size, uint row0, uint lane, thread float* sum) {
+    ulong row_words = ulong(cols / INGOT_Q4_LANE_COLS);
+    ulong row_groups = ulong(cols / group_size);
+    ulong group_step = ulong(INGOT_Q4_BLOCK / group_size);
+    ulong word[INGOT_Q4_ROWS];
+    ulong group[INGOT_Q4_ROWS];
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+        ulong row = ulong(row0) + ulong(r);
+        if (row >= ulong(rows)) {
+            row = ulong(rows) - 1ul;
+        }
+        word[r] = row * row_words + ulong(lane);
+        group[r] = row * row_groups + ulong(lane * INGOT_Q4_LANE_COLS / group_size);
+        sum[r] = 0.0f;
+    }
+    ulong quad = ulong(lane) * 4ul;
+    for (uint col = lane * INGOT_Q4_LANE_COLS; col < cols; col += INGOT_Q4_BLOCK) {
+        float xs[16];
+        float total = 0.0f;
+#pragma unroll
+        for (uint i = 0u; i < 4u; i++) {
+            bfloat4 v = x[quad + ulong(i)];
+            float a = float(v.x);
+            float b = float(v.y);
+            float c = float(v.z);
+            float d = float(v.w);
+            total += (a + b) + (c + d);
+            xs[4u * i] = a;
+            xs[4u * i + 1u] = b * 0.0625f;
+            xs[4u * i + 2u] = c * 0.00390625f;
+            xs[4u * i + 3u] = d * 0.000244140625f;
+        }
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            uint2 w = packed[word[r]];
+            bfloat2 s = sb[group[r]];
+            float dot = ingot_q4_dot4(w.x, xs, 0.0f);
+            dot = ingot_q4_dot4(w.x >> 16u, xs + 4, dot);
+            dot = ingot_q4_dot4(w.y, xs + 8, dot);
+            dot = ingot_q4_dot4(w.y >> 16u, xs + 12, dot);
+            sum[r] = fma(float(s.x), dot, fma(float(s.y), total, sum[r]));
+            word[r] += 32ul;
+            group[r] += group_step;
+        }
+        quad += 128ul;
+    }
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+        sum[r] = simd_sum(sum[r]);
+    }
+}
+
+#endif
+#line 9 "gemv_q4_mlx.metal"
+
+// y[r] = sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
+                             device const bfloat2* sb [[buffer(1)]],
+                             device const bfloat4* x [[buffer(3)]],
+                             device float* y [[buffer(4)]],
+                             constant uint& rows [[buffer(5)]],
+                             constant uint& cols [[buffer(6)]],
+                             constant uint& group_size [[buffer(7)]],
+                             uint tile [[threadgroup_position_in_grid]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                y[ulong(row0) + ulong(r)] = sum[r];
+            }
+        }
+    }
+}
+
+// q = Wq x, k = Wk x, v = Wv x in one launch; k and v have the same shape.
+//
+// Slots: 0 q packed, 1 q sb, 2 k packed, 3 k sb, 4 v packed, 5 v sb, 6 x bf16 [cols], 7 q f32 [rows_q], 8 k f32 [rows_kv],
+//        9 v f32 [rows_kv], 10 rows_q, 11 rows_kv, 12 cols, 13 group_size, 14 tiles_q = ceil(rows_q / 8),
+//        15 tiles_kv = ceil(rows_kv / 8).
+// Geometry: tiles_q + 2 tiles_kv threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_qkv(device const uint2* q_packed [[buffer(0)]],
+                                 device const bfloat2* q_sb [[buffer(1)]],
+                                 device const uint2* k_packed [[buffer(2)]],
+                                 device const bfloat2* k_sb [[buffer(3)]],
+                                 device const uint2* v_packed [[buffer(4)]],
+                                 device const bfloat2* v_sb [[buffer(5)]],
+                                 device const bfloat4* x [[buffer(6)]],
+                                 device float* q [[buffer(7)]],
+                                 device float* k [[buffer(8)]],
+                                 device float* v [[buffer(9)]],
+                                 constant uint& rows_q [[buffer(10)]],
+                                 constant uint& rows_kv [[buffer(11)]],
+                                 constant uint& cols [[buffer(12)]],
+                                 constant uint& group_size [[buffer(13)]],
+                                 constant uint& tiles_q [[buffer(14)]],
+                                 constant uint& tiles_kv [[buffer(15)]],
+                                 uint tile [[threadgroup_position_in_grid]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = q_packed;
+    device const bfloat2* sb = q_sb;
+    device float* y = q;
+    uint rows = rows_q;
+    if (tile >= tiles_q) {
+        tile -= tiles_q;
+        rows = rows_kv;
+        if (tile < tiles_kv) {
+            packed = k_packed;
+            sb = k_sb;
+            y = k;
+        } else {
+            tile -= tiles_kv;
+            packed = v_packed;
+            sb = v_sb;
+            y = v;
+        }
+    }
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                y[ulong(row0) + ulong(r)] = sum[r];
+            }
+        }
+    }
+}
+
+// mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0
+//
+// Slots: 0 gate packed, 1 gate sb, 3 up packed, 4 up sb, 6 x bf16 [cols], 7 mid f32 or bf16 [rows], 8 rows, 9 cols,
+//        10 group_size, 11 mid_bf16.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buffer(0)]],
+                                          device const bfloat2* gate_sb [[buffer(1)]],
+                                          device const uint2* up_packed [[buffer(3)]],
+                                          device const bfloat2* up_sb [[buffer(4)]],
+                                          device const bfloat4* x [[buffer(6)]],
+                                          device bfloat* mid [[buffer(7)]],
+                                          constant uint& rows [[buffer(8)]],
+                                          constant uint& cols [[buffer(9)]],
+                                          constant uint& group_size [[buffer(10)]],
+                                          constant uint& mid_bf16 [[buffer(11)]],
+                                          uint tile [[threadgroup_position_in_grid]],
+                                          uint lane [[thread_index_in_simdgroup]],
+                                          uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float gate[INGOT_Q4_ROWS];
+    float up[INGOT_Q4_ROWS];
+    ingot_q4_rows(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
+    ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
+    if (lane == 0u) {
+        device float* mid32 = (device float*)mid;
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                float value = ingot_gelu(gate[r]) * up[r];
+                ulong at = ulong(row0) + ulong(r);
+                if (mid_bf16 != 0u) {
+                    mid[at] = bfloat(value);
+                } else {
+                    mid32[at] = value;
+                }
+            }
+        }
+    }
+}
+#line 1 "qkv_rope.metal"
+// Per-head RMS normalisation, rotary position embedding and the key-value cache store of one attention layer.
+
+#line 4 "qkv_rope.metal"
+
+#define INGOT_ROPE_GROUP_ROWS 8u    // head rows of a threadgroup: one simdgroup each
+
+// For every position t and head: y = x / sqrt(mean(x^2) + eps) * weight (V: only if v_norm is not 0), then for Q and K
+// the rotation of the pairs (y[p], y[p + D/2]), p < rotary_dim / 2, by the angle (pos + t) * inv_freq[p]:
+//   y[p] cos - y[p + D/2] sin,  y[p + D/2] cos + y[p] sin
+// Q, K and V are rewritten in place; K and V also go to dst_k and dst_v from element kv_offset on.
+//
+// pos and kv_offset are read on the device. A store that would not fit the capacity, or positions beyond 32 bits, make the
+// whole launch a no-op: Q, K and V stay as they were.
+//
+// Slots: 0 q f32 [T, Hq, D], 1 k f32 [T, Hkv, D], 2 v f32 [T, Hkv, D], 3 q_weight f32 [D], 4 k_weight f32 [D],
+//        5 v_weight f32 [D] (bound but not read if v_norm is 0), 6 T, 7 Hq, 8 Hkv, 9 D (even), 10 rotary_dim (even, <= D),
+//        11 pos u32 (device), 13 eps f32, 14 dst_k f32 [capacity], 15 dst_v f32 [capacity], 16 kv_offset u32 (device),
+//        17 capacity in elements, 18 inv_freq f32 [rotary_dim / 2], from the host: a device pow is some ulps off, and the
+//        position multiplies them; 19 v_norm.
+// Geometry: one simdgroup of 32 lanes per head row, eight rows per threadgroup of 256 threads,
+//           ceil(T (Hq + 2 Hkv) / 8) threadgroups.
+// Threadgroup memory: none.
+// Sources: RoPE, Su et al., arXiv:2104.09864, with the halves paired as in GPT-NeoX and Gemma; query and key norms as in
+// Gemma 3, arXiv:2503.19786.
+kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
+                                  device float* k [[buffer(1)]],
+                                  device float* v [[buffer(2)]],
+                                  device const float* q_weight [[buffer(3)]],
+                                  device const float* k_weight [[buffer(4)]],
+                                  device const float* v_weight [[buffer(5)]],
+                                  constant uint& T [[buffer(6)]],
+                                  constant uint& Hq [[buffer(7)]],
+                                  constant uint& Hkv [[buffer(8)]],
+                                  constant uint& D [[buffer(9)]],
+                                  constant uint& rotary_dim [[buffer(10)]],
+                                  device const uint* pos [[buffer(11)]],
+                                  constant float& eps [[buffer(13)]],
+                                  device float* dst_k [[buffer(14)]],
+                                  device float* dst_v [[buffer(15)]],
+                                  device const uint* kv_offset [[buffer(16)]],
+                                  constant uint& capacity [[buffer(17)]],
+                                  device const float* inv_freq [[buffer(18)]],
+                                  constant uint& v_norm [[buffer(19)]],
+                                  uint tile [[threadgroup_position_in_grid]],
+                                  uint lane [[thread_index_in_simdgroup]],
+                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    if (row >= q_rows + 2ul * kv_rows) {
+        return;
+    }
+    ulong span = kv_rows * ulong(D);
+    ulong offset = ulong(kv_offset[0]);
+    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
+        return;
+    }
+    uint first = pos[0];
+    if (first > 0xffffffffu - (T - 1u)) {
+        return;
+    }
+
+    device float* x = q;
+    device const float* weight = q_weight;
+    device float* cache = dst_k;
+    uint heads = Hq;
+    bool store = false;
+    bool norm = true;
+    bool rotate = true;
+    if (row >= q_rows) {
+        row -= q_rows;
+        store = true;
+        heads = Hkv;
+        if (row < kv_rows) {
+            x = k;
+            weight = k_weight;
+        } else {
+            row -= kv_rows;
+            x = v;
+            weight = v_weight;
+            cache = dst_v;
+            norm = v_norm != 0u;
+            rotate = false;
+        }
+    }
+    ulong at = row * ulong(D);
+    ulong to = offset + at;
+    uint half_dim = D / 2u;
+
+    float inverse = 1.0f;
+    if (norm) {
+        float squares = 0.0f;
+        for (uint p = lane; p < half_dim; p += 32u) {
+            float a = x[at + ulong(p)];
+            float b = x[at + ulong(p) + ulong(half_dim)];
+            squares = fma(a, a, squares);
+            squares = fma(b, b, squares);
+        }
+        squares = simd_sum(squares);
+        inverse = precise::rsqrt(squares / float(D) + eps);
+    }
+
+    float position = float(first + uint(row / ulong(heads)));
+    for (uint p = lane; p < half_dim; p += 32u) {
+        ulong low = at + ulong(p);
+        ulong high = low + ulong(half_dim);
+        float a = x[low];
+        float b = x[high];
+        if (norm) {
+            a = a * inverse * weight[p];
+            b = b * inverse * weight[p + half_dim];
+        }
+        if (rotate && p < rotary_dim / 2u) {
+            float angle = position * inv_freq[p];
+            float c = precise::cos(angle);
+            float s = precise::sin(angle);
+            float turned = fma(a, c, -(b * s));
+            b = fma(b, c, a * s);
+            a = turned;
+        }
+        x[low] = a;
+        x[high] = b;
+        if (store) {
+            cache[to + ulong(p)] = a;
+            cache[to + ulong(p) + ulong(half_dim)] = b;
+        }
+    }
+}
+#line 1 "rms_norm.metal"
+// RMS normalisation of rows (Zhang and Sennrich, arXiv:1910.07467). The weight multiplies as it is: Gemma's (1 + w) is
+// folded on the host.
+
+#line 5 "rms_norm.metal"
+#line 1 "reduce.h"
+// Sums over a threadgroup, for kernels that give each row a threadgroup.
+
+#ifndef INGOT_REDUCE_H
+#define INGOT_REDUCE_H
+
+#line 7 "reduce.h"
+
+// Most simdgroups of a threadgroup: 1,024 threads of 32 lanes.
+#define INGOT_MAX_SIMDGROUPS 32
+
+// The sum of v over all threads, in every thread. All threads of the threadgroup call it, in whole simdgroups of 32.
+// scratch has INGOT_MAX_SIMDGROUPS floats that nobody else uses; a second sum needs a second scratch.
+INGOT_FUNC float ingot_row_sum(float v, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
+    float sum = simd_sum(v);
+    if (simdgroups > 1u) {
+        if (lane == 0u) {
+            scratch[simdgroup] = sum;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        float part = 0.0f;
+        if (lane < simdgroups) {
+            part = scratch[lane];
+        }
+        sum = simd_sum(part);
+    }
+    return sum;
+}
+
+#endif
+#line 6 "rms_norm.metal"
+
+// 1 / sqrt(mean(x^2) + eps) of a row, in every thread of its threadgroup. Sums in f32: |x| stays below 1e18 or so.
+INGOT_FUNC float ingot_inverse_rms(device const float* x, uint dim, float eps, threadgroup float* scratch, uint thread_index,
+                                   uint threads, uint lane, uint simdgroup, uint simdgroups) {
+    float squares = 0.0f;
+    for (uint i = thread_index; i < dim; i += threads) {
+        float v = x[i];
+        squares = fma(v, v, squares);
+    }
+    squares = ingot_row_sum(squares, scratch, lane, simdgroup, simdgroups);
+    return precise::rsqrt(squares / float(dim) + eps);
+}
+
+// out[r, i] = bf16(x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i])
+//
+// Slots: 0 x f32 [rows, dim], 1 weight f32 [dim], 2 out bf16 [rows, dim], 3 rows, 4 dim, 5 eps f32.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void rms_norm_bf16(device const float* x [[buffer(0)]],
+                          device const float* weight [[buffer(1)]],
+                          device bfloat* out [[buffer(2)]],
+                          constant uint& rows [[buffer(3)]],
+                          constant uint& dim [[buffer(4)]],
+                          constant float& eps [[buffer(5)]],
+                          uint row [[threadgroup_position_in_grid]],
+                          uint thread_index [[thread_position_in_threadgroup]],
+                          uint threads [[threads_per_threadgroup]],
+                          uint lane [[thread_index_in_simdgroup]],
+                          uint simdgroup [[simdgroup_index_in_threadgroup]],
+                          uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(dim);
+    float inverse = ingot_inverse_rms(x + base, dim, eps, scratch, thread_index, threads, lane, simdgroup, simdgroups);
+    for (uint i = thread_index; i < dim; i += threads) {
+        ulong at = base + ulong(i);
+        out[at] = bfloat(x[at] * inverse * weight[i]);
+    }
+}
+
+// resid[r, i] = layer_scale * (resid[r, i] + x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i])
+//
+// Slots: 0 x f32 [rows, dim], 1 weight f32 [dim], 2 resid f32 [rows, dim] (in and out; may be x itself), 3 rows, 4 dim,
+//        5 eps f32, 6 layer_scale f32 (1 for models without one).
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void rms_norm_residual_add_f32(device const float* x [[buffer(0)]],
+                                      device const float* weight [[buffer(1)]],
+                                      device float* resid [[buffer(2)]],
+                                      constant uint& rows [[buffer(3)]],
+                                      constant uint& dim [[buffer(4)]],
+                                      constant float& eps [[buffer(5)]],
+                                      constant float& layer_scale [[buffer(6)]],
+                                      uint row [[threadgroup_position_in_grid]],
+                                      uint thread_index [[thread_position_in_threadgroup]],
+                                      uint threads [[threads_per_threadgroup]],
+                                      uint lane [[thread_index_in_simdgroup]],
+                                      uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                      uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(dim);
+    float inverse = ingot_inverse_rms(x + base, dim, eps, scratch, thread_index, threads, lane, simdgroup, simdgroups);
+    for (uint i = thread_index; i < dim; i += threads) {
+        ulong at = base + ulong(i);
+        resid[at] = layer_scale * fma(x[at] * inverse, weight[i], resid[at]);
+    }
+}
+#line 1 "softcap_argmax.metal"
+// The most likely token.
+
+#line 4 "softcap_argmax.metal"
+#line 5 "softcap_argmax.metal"
+#line 1 "softcap.h"
+// Logit softcapping.
+
+#ifndef INGOT_SOFTCAP_H
+#define INGOT_SOFTCAP_H
+
+#line 7 "softcap.h"
+
+// Not infinite and not NaN, from the bits: stays right under any floating-point flags.
+INGOT_FUNC bool ingot_finite(float x) {
+    return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// softcap(x) = cap * tanh(x / cap)     (Gemma 2 report, arXiv:2408.00118, section 2)
+// A cap that is not positive and finite means none: x comes back. So it does where x / cap is so small that tanh changes
+// nothing in f32 (z^2 / 3 < 2^-26), which also keeps a quotient that is flushed to zero from losing x. x / cap is limited
+// to +-16, where tanh has long been +-1.
+INGOT_FUNC float ingot_softcap(float x, float cap) {
+    if (!ingot_finite(cap) || cap <= 0.0f) {
+        return x;
+    }
+    float z = x / cap;
+    if (z > -1e-4f && z < 1e-4f) {
+        return x;
+    }
+    z = z > 16.0f ? 16.0f : z;
+    z = z < -16.0f ? -16.0f : z;
+    return cap * precise::tanh(z);
+}
+
+#endif
+#line 6 "softcap_argmax.metal"
+
+// token = the index of the greatest finite logit, the lowest one among equals; 0xffffffff if no logit is finite.
+// value = softcap(logits[token]), cap * tanh(x / cap); 0 without a token.
+//
+// Softcapping is strictly increasing, so the greatest logit is also the greatest capped one; comparing the logits keeps
+// apart what rounding and a saturated tanh would make equal, and spends one tanh instead of n. logits are only read.
+//
+// Slots: 0 logits f32 [n], 1 token u32, 2 cap f32 (device; not positive or not finite: no cap), 3 n, 4 value f32.
+// Geometry: one threadgroup, 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 256 bytes, static.
+kernel void softcap_argmax_one_pass(device const float* logits [[buffer(0)]],
+                                    device uint* token [[buffer(1)]],
+                                    device const float* cap [[buffer(2)]],
+                                    constant uint& n [[buffer(3)]],
+                                    device float* value [[buffer(4)]],
+                                    uint thread_index [[thread_position_in_threadgroup]],
+                                    uint threads [[threads_per_threadgroup]],
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                    uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float best_value[INGOT_MAX_SIMDGROUPS];
+    threadgroup uint best_index[INGOT_MAX_SIMDGROUPS];
+
+    // A logit of -FLT_MAX still wins over none: its index is lower.
+    float best = -FLT_MAX;
+    uint at = 0xffffffffu;
+    for (ulong i = ulong(thread_index); i < ulong(n); i += ulong(threads)) {
+        float x = logits[i];
+        if (ingot_finite(x) && (x > best || at == 0xffffffffu)) {
+            best = x;
+            at = uint(i);
+        }
+    }
+#pragma unroll
+    for (uint m = 16u; m > 0u; m /= 2u) {
+        float other = simd_shuffle_xor(best, ushort(m));
+        uint other_at = simd_shuffle_xor(at, ushort(m));
+        if (other > best || (other == best && other_at < at)) {
+            best = other;
+            at = other_at;
+        }
+    }
+    if (lane == 0u) {
+        best_value[simdgroup] = best;
+        best_index[simdgroup] = at;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (simdgroup != 0u) {
+        return;
+    }
+    best = -FLT_MAX;
+    at = 0xffffffffu;
+    if (lane < simdgroups) {
+        best = best_value[lane];
+        at = best_index[lane];
+    }
+#pragma unroll
+    for (uint m = 16u; m > 0u; m /= 2u) {
+        float other = simd_shuffle_xor(best, ushort(m));
+        uint other_at = simd_shuffle_xor(at, ushort(m));
+        if (other > best || (other == best && other_at < at)) {
+            best = other;
+            at = other_at;
+        }
+    }
+    if (lane == 0u) {
+        token[0] = at;
+        value[0] = at == 0xffffffffu ? 0.0f : ingot_softcap(best, cap[0]);
+    }
+}
