@@ -115,7 +115,9 @@ type warp struct {
 
 	g             *group
 	bufs          *[MaxBuffers]Buffer
-	group, origin [3]uint32 // position of the threadgroup, and of its first thread
+	access        func(slot int, offset, size uint64, kind Access) // the dispatch's
+	atomic        bool                                             // an atomic operation is under way
+	group, origin [3]uint32                                        // position of the threadgroup, and of its first thread
 	simd          uint32
 	file          []uint64
 	private       []byte

@@ -86,6 +86,7 @@ var littleEndian = func() bool {
 // relaxed come for free: Go's atomics are sequentially consistent.
 func execAtomic(w *warp, in *inst) {
 	x := in.x
+	w.atomic = true
 	for m := w.mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		q := w.resolve(w.get(x.args[0], l)+in.imm, l, x.size, x.size-1, x.sub != atomLoad, in)
@@ -101,6 +102,7 @@ func execAtomic(w *warp, in *inst) {
 			w.put(in, 0, l, old)
 		}
 	}
+	w.atomic = false
 }
 
 func atomicAt(q unsafe.Pointer, size uint64, sub uint32, v, want, width uint64) (old uint64) {

@@ -12,6 +12,9 @@ func (w *warp) resolve(p uint64, lane int, size, amask uint64, write bool, in *i
 		rg := &w.regs[r]
 		off := p - rg.origin
 		if size <= rg.size && off <= rg.size-size && p&amask == 0 && !(write && w.readOnly(r)) {
+			if w.access != nil && r < firstRegion {
+				w.note(r, off, size, write)
+			}
 			return unsafe.Add(rg.base, uintptr(off)+uintptr(lane)*rg.stride)
 		}
 	}
@@ -90,7 +93,7 @@ type span struct {
 
 func (w *warp) span(x *xinst, size uint64) span {
 	rg := &w.regs[x.region]
-	if rg.size < size {
+	if rg.size < size || w.access != nil {
 		return span{}
 	}
 	return span{rg.base, -rg.origin, rg.size - size, rg.stride, true}

@@ -24,6 +24,9 @@ type Dispatch struct {
 	Buffers               [MaxBuffers]Buffer
 	// ThreadgroupMemory is the length in bytes of the threadgroup memory at each slot.
 	ThreadgroupMemory [MaxBuffers]uint32
+	// Access, if set, hears of every access to a buffer before it is made: the slot, the offset from the start of the
+	// binding, and the size in bytes. It is called from all workers at a time, and makes the dispatch slower.
+	Access func(slot int, offset, size uint64, kind Access)
 	// Steps limits the instructions that the simdgroups of one threadgroup may execute together; 0 means DefaultSteps.
 	Steps int64
 }
@@ -266,7 +269,7 @@ func (p *Program) release(g *group) {
 	}
 	g.d = nil
 	for _, w := range g.warps {
-		w.bufs = nil
+		w.bufs, w.access = nil, nil
 	}
 	p.pool.Put(g)
 }
@@ -380,7 +383,7 @@ func fill(b []byte) {
 // start prepares simdgroup s of a threadgroup.
 func (w *warp) start(pos, origin [3]uint32, s, threads uint32) {
 	w.group, w.origin, w.simd = pos, origin, s
-	w.bufs = &w.g.d.Buffers
+	w.bufs, w.access, w.atomic = &w.g.d.Buffers, w.g.d.Access, false
 	n := min(threads-s*simdWidth, simdWidth)
 	w.all = uint32(1<<n - 1)
 	w.mask = w.all
