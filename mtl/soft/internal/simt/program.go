@@ -113,7 +113,7 @@ func compileKernel(m *air.Module, k *air.Kernel, opt Options) (p *Program, err e
 	if err := lw.constants(); err != nil {
 		return nil, fmt.Errorf("simt: kernel %s: %w", k.Name, err)
 	}
-	p = lw.program(k.Function, lw.kernelArgs(k))
+	p = lw.program(k.Function, func() [][]*val { return lw.kernelArgs(k) })
 	return p, nil
 }
 
@@ -149,7 +149,7 @@ func (lw *lowerer) where(msg string) string {
 }
 
 // program lowers fn and makes a program of it.
-func (lw *lowerer) program(fn *air.Function, args [][]*val) *Program {
+func (lw *lowerer) program(fn *air.Function, args func() [][]*val) *Program {
 	k := lw.kernel
 	p := &Program{name: k.Name, kernel: k, mem: lw.mem, maxThreads: MaxThreads}
 	if k.MaxThreads > 0 {
@@ -162,7 +162,7 @@ func (lw *lowerer) program(fn *air.Function, args [][]*val) *Program {
 	}
 	lw.setBlock(lw.newBlock())
 	entry := lw.cur
-	lw.inline(fn, args)
+	lw.inline(fn, args())
 	if lw.cur.term == termNone {
 		lw.cur.term = termRet
 	}
@@ -221,14 +221,11 @@ func (lw *lowerer) constants() error {
 	}
 	for _, fn := range ctors {
 		lw.reset()
-		private := lw.mem.laneStride
-		n := len(lw.mem.regions)
-		p := lw.program(fn, nil)
+		p := lw.program(fn, func() [][]*val { return nil })
 		p.name = fn.Name
 		if err := p.Run(&Dispatch{Groups: [3]uint32{1, 1, 1}, Threads: [3]uint32{1, 1, 1}}, 1); err != nil {
 			return fmt.Errorf("static constructor: %w", err)
 		}
-		_, _ = private, n
 	}
 	lw.reset()
 	lw.mem.frozen = true
