@@ -167,7 +167,7 @@ func (x *executor) dispatchStep(s *step) *failure {
 		return invalid("%s: %s", s.where(), text)
 	}
 	d := &x.dispatch
-	d.Threads = s.group
+	d.Threads, d.Steps = s.group, x.dev.opts.StepLimit
 	if s.threads {
 		d.Grid = s.grid
 		for i := range d.Groups {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/metallib/air"
 	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/mtl/soft/internal/simt"
@@ -55,13 +56,6 @@ func (l *library) newFunction(name string, constants objc.ID, specialised string
 	return f, nil
 }
 
-// scalarTypes are the types that a function constant can have here: scalars.
-var scalarTypes = map[mtl.DataType]string{
-	mtl.DataTypeBool: "bool", mtl.DataTypeChar: "char", mtl.DataTypeUChar: "uchar", mtl.DataTypeShort: "short",
-	mtl.DataTypeUShort: "ushort", mtl.DataTypeInt: "int", mtl.DataTypeUInt: "uint", mtl.DataTypeLong: "long",
-	mtl.DataTypeULong: "ulong", mtl.DataTypeHalf: "half", mtl.DataTypeBFloat: "bfloat", mtl.DataTypeFloat: "float",
-}
-
 // specialise gives values to the constants of a kernel.
 func (src *libraryFunction) specialise(k *air.Kernel, values mtl.FunctionConstantValues) (*simt.Options, error) {
 	byIndex, byName, ok := mtl.ConstantValues(values)
@@ -94,17 +88,30 @@ func (src *libraryFunction) specialise(k *air.Kernel, values mtl.FunctionConstan
 
 // constantValue checks the type of a value.
 func constantValue(fc air.FunctionConstant, c mtl.ConstantValue) (simt.Value, error) {
-	name, ok := scalarTypes[c.Type]
-	if !ok {
-		return simt.Value{}, fmt.Errorf("function constant %s (index %d) was set as MTLDataType %d; only scalars are supported by the software device",
-			fc.Name, fc.Index, c.Type)
-	}
-	if name != fc.TypeName {
+	if name := metallib.DataType(c.Type).String(); name != fc.TypeName {
 		return simt.Value{}, fmt.Errorf("function constant %s (index %d) is a %s and was set as a %s", fc.Name, fc.Index, fc.TypeName, name)
+	}
+	if len(c.Bytes) > 8 {
+		return simt.Value{}, fmt.Errorf("function constant %s (index %d) is a %s; only scalars are supported by the software device",
+			fc.Name, fc.Index, fc.TypeName)
 	}
 	var bytes [8]byte
 	copy(bytes[:], c.Bytes)
-	return simt.Value{Bits: binary.LittleEndian.Uint64(bytes[:])}, nil
+	return simt.Value{Kind: constantKind(c.Type), Bits: binary.LittleEndian.Uint64(bytes[:])}, nil
+}
+
+func constantKind(t mtl.DataType) simt.ConstantType {
+	switch t {
+	case mtl.DataTypeBool:
+		return simt.ConstantBool
+	case mtl.DataTypeFloat:
+		return simt.ConstantFloat
+	case mtl.DataTypeHalf:
+		return simt.ConstantHalf
+	case mtl.DataTypeBFloat:
+		return simt.ConstantBFloat
+	}
+	return simt.ConstantInt
 }
 
 // A functionConstant is MTLFunctionConstant.
@@ -117,14 +124,13 @@ type functionConstant struct {
 // Dealloc lets go of what the object holds.
 func (f *functionConstant) Dealloc() { f.dev.forget() }
 
-// dataTypeOf is the MTLDataType of a type as the source writes it, none if it has no number here.
+// dataTypeOf is the MTLDataType of a type as the source writes it, none if it has no number.
 func dataTypeOf(name string) mtl.DataType {
-	for kind, s := range scalarTypes {
-		if s == name {
-			return kind
-		}
+	t, err := metallib.ParseDataType(name)
+	if err != nil {
+		return mtl.DataTypeNone
 	}
-	return vectorTypes[name]
+	return mtl.DataType(t)
 }
 
 func functionConstantMethods() methods[*functionConstant] {

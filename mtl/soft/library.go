@@ -53,12 +53,12 @@ func (d *device) newLibrary(data []byte) (*library, *refusal) {
 	if err != nil {
 		return nil, refuse(mtl.LibraryErrorInternal, "Invalid library file: %v", err)
 	}
+	if r := d.admits(file); r != nil {
+		return nil, r
+	}
 	l := &library{byName: map[string]*libraryFunction{}}
 	for i := range file.Functions {
 		f := &file.Functions[i]
-		if r := d.admits(f); r != nil {
-			return nil, r
-		}
 		if f.Type != metallib.Kernel {
 			continue
 		}
@@ -92,6 +92,29 @@ func (d *device) level() (metal, airVersion Version) {
 		metal, airVersion = l.metal, l.air
 	}
 	return metal, airVersion
+}
+
+func versionOf(v metallib.Version) Version { return Version{int(v.Major), int(v.Minor)} }
+
+// admits refuses what is newer than the device's system, as Metal does. Libraries for other platforms than macOS are taken:
+// their kernels are no different.
+func (d *device) admits(l *metallib.Library) *refusal {
+	if l.Type != metallib.Executable {
+		return refuse(mtl.LibraryErrorUnsupported, "This library is a %v; the software device takes executables", l.Type)
+	}
+	if l.Platform == metallib.MacOS && d.opts.OSVersion.less(versionOf(l.OS)) {
+		return refuse(mtl.LibraryErrorUnsupported, "This library was built for macOS %v, which is newer than this OS (%v)", l.OS, d.opts.OSVersion)
+	}
+	metal, airVersion := d.level()
+	for i := range l.Functions {
+		switch f := &l.Functions[i]; {
+		case metal.less(versionOf(f.Metal)):
+			return refuse(mtl.LibraryErrorUnsupported, "This library is using language version %v which is not supported on this OS (%v)", f.Metal, d.opts.OSVersion)
+		case airVersion.less(versionOf(f.AIR)):
+			return refuse(mtl.LibraryErrorUnsupported, "This library is using AIR version %v which is not supported on this OS (%v)", f.AIR, d.opts.OSVersion)
+		}
+	}
+	return nil
 }
 
 // load reads the kernel.

@@ -1,6 +1,7 @@
 package soft
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 
@@ -58,6 +59,10 @@ type Options struct {
 	// minute.
 	EventTimeout int
 
+	// StepLimit is how many instructions the simdgroups of one threadgroup may execute together before the dispatch fails;
+	// the default, 2³¹, is some minutes' worth.
+	StepLimit int64
+
 	// NoHazards turns the detection of hazards between concurrent dispatches off.
 	NoHazards bool
 	// Order is the order in which dispatches run that no barrier orders.
@@ -90,6 +95,9 @@ const (
 
 // A Version is the version of an operating system.
 type Version struct{ Major, Minor int }
+
+// String is the version as it is written.
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 func (v Version) less(w Version) bool {
 	return v.Major < w.Major || v.Major == w.Major && v.Minor < w.Minor

@@ -8,4 +8,3 @@ import (
 func (d *device) librarySource(source string, options objc.ID) (*library, *refusal) {
 	return nil, refuse(mtl.LibraryErrorInternal, "%s", (source))
 }
-func (d *device) admits(f any) *refusal { return nil }
