@@ -1,9 +1,6 @@
 package air
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // An Attr is one attribute. Enumerated attributes have a Kind known by name ("noundef"), some with an integer or a type;
 // string attributes have Str set and Kind holds the key.
@@ -70,9 +67,9 @@ func (l AttrList) Empty() bool {
 func (a Attr) String() string {
 	switch {
 	case a.Str && a.Val == "":
-		return strconv.Quote(a.Kind)
+		return quote(a.Kind)
 	case a.Str:
-		return strconv.Quote(a.Kind) + "=" + strconv.Quote(a.Val)
+		return quote(a.Kind) + "=" + quote(a.Val)
 	case a.HasInt && (a.Kind == "align" || a.Kind == "alignstack"):
 		return fmt.Sprintf("%s %d", a.Kind, a.Int)
 	case a.HasInt:

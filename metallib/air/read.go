@@ -196,7 +196,7 @@ func (r *reader) readTop() {
 			seen = true
 			r.enter(block)
 			r.readModule()
-		case strtabBlock:
+		case strtabBlock, symtabBlock: // the latter repeats what the module says
 			r.skip()
 		case blockInfoBlock:
 			r.enter(block)

@@ -379,7 +379,7 @@ func (r *reader) readConstGEP(c *Const) {
 	if c.SourceType == nil {
 		c.SourceType = r.pointee(base)
 	}
-	if t := r.gepType(c.SourceType, c.Elems); t != c.Ty {
+	if t := r.m.gepType(c.SourceType, c.Elems, r.fail); t != nil && t != c.Ty {
 		r.fail("a getelementptr of type %s, recorded as %s", t, c.Ty)
 	}
 }

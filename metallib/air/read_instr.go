@@ -260,62 +260,9 @@ func (b *body) readGEP(in *Instr) {
 	if in.SourceType == nil {
 		in.SourceType = b.pointee(in.Args[0].Type())
 	}
-	if in.Ty = b.gepType(in.SourceType, in.Args); in.Ty == nil {
+	if in.Ty = b.m.gepType(in.SourceType, in.Args, b.fail); in.Ty == nil {
 		b.fail("a getelementptr whose field index is not known yet")
 	}
-}
-
-// gepType is the type of a getelementptr, nil if it depends on a constant that is still to come.
-func (r *reader) gepType(src *Type, args []Value) *Type {
-	base := args[0].Type()
-	p := base.Scalar()
-	if p.Kind != PointerKind {
-		r.fail("a getelementptr from %s", base)
-	}
-	if p.Elem != nil && p.Elem != src {
-		r.fail("a getelementptr over %s from %s", src, base)
-	}
-	t := src
-	var lanes uint64
-	if base.Kind == VectorKind {
-		lanes = base.Len
-	}
-	for i, a := range args[1:] {
-		it := a.Type()
-		if it.Scalar().Kind != IntKind {
-			r.fail("a getelementptr index of type %s", it)
-		}
-		if it.Kind == VectorKind {
-			lanes = it.Len
-		}
-		if i == 0 {
-			continue
-		}
-		switch t.Kind {
-		case ArrayKind, VectorKind:
-			t = t.Elem
-		case StructKind:
-			if _, ok := a.(*forwardRef); ok {
-				return nil
-			}
-			n, ok := constIndex(a)
-			if !ok || n >= uint64(len(t.Fields)) {
-				r.fail("a getelementptr steps into a field of %s that does not exist", t)
-			}
-			t = t.Fields[n]
-		default:
-			r.fail("a getelementptr steps into %s", t)
-		}
-	}
-	if p.Elem == nil {
-		t = p
-	} else {
-		t = r.m.Pointer(t, p.Space)
-	}
-	if lanes > 0 {
-		t = r.m.Vector(t, lanes)
-	}
-	return t
 }
 
 // constIndex is the value of a constant index (or of all elements of a constant vector of indices).

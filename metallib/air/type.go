@@ -3,6 +3,7 @@ package air
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // TypeKind says which of LLVM's types a [Type] is.
@@ -55,23 +56,25 @@ type Type struct {
 	Variadic bool
 }
 
-// Types makes and holds the unique types of a module. The zero value is ready to use.
+// Types makes and holds the unique types of a module. The zero value is ready to use, by several goroutines at once.
 type Types struct {
+	mu    sync.Mutex
 	byKey map[string]*Type
-	ids   map[*Type]int
+	// named and unnamed count the named structs, for their keys and numbers.
+	named, unnamed int
 }
 
 func (ts *Types) intern(key string, t Type) *Type {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
 	if ts.byKey == nil {
 		ts.byKey = map[string]*Type{}
-		ts.ids = map[*Type]int{}
 	}
 	if u, ok := ts.byKey[key]; ok {
 		return u
 	}
 	u := &t
 	ts.byKey[key] = u
-	ts.ids[u] = len(ts.ids)
 	return u
 }
 
@@ -145,7 +148,16 @@ func (ts *Types) Struct(packed bool, fields ...*Type) *Type {
 // NamedStruct makes a new named struct; fields may be set afterwards (a struct may contain pointers to itself).
 // Each call makes a distinct type, as in LLVM.
 func (ts *Types) NamedStruct(name string) *Type {
-	return ts.intern(fmt.Sprintf("named %d %s", len(ts.ids), name), Type{Kind: StructKind, Name: name, Identified: true})
+	ts.mu.Lock()
+	ts.named++
+	key := fmt.Sprintf("named %d", ts.named)
+	t := Type{Kind: StructKind, Name: name, Identified: true}
+	if name == "" {
+		t.Bits = ts.unnamed
+		ts.unnamed++
+	}
+	ts.mu.Unlock()
+	return ts.intern(key, t)
 }
 
 // FuncType is the type of a function.
@@ -270,11 +282,30 @@ func typeList(ts []*Type, variadic bool) string {
 	return strings.Join(parts, ", ")
 }
 
+// quoteName puts a name into quotes if LLVM's assembly needs them.
 func quoteName(s string) string {
-	for _, c := range []byte(s) {
-		if c != '.' && c != '_' && c != '$' && c != '-' && !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
-			return fmt.Sprintf("%q", s)
+	plain := s != "" && (s[0] < '0' || s[0] > '9')
+	for i := 0; i < len(s) && plain; i++ {
+		c := s[i]
+		plain = c == '.' || c == '_' || c == '$' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	if plain {
+		return s
+	}
+	return quote(s)
+}
+
+// quote puts text into quotes as LLVM's assembly does, with what cannot be printed in hexadecimal.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			fmt.Fprintf(&b, "\\%02X", c)
+		} else {
+			b.WriteByte(c)
 		}
 	}
-	return s
+	b.WriteByte('"')
+	return b.String()
 }

@@ -1,0 +1,71 @@
+package air_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ingot-metal/ingot/metallib/air"
+)
+
+// ownCounts counts functions, blocks and instructions by opcode in a module.
+func ownCounts(m *air.Module) map[string]int {
+	counts := map[string]int{}
+	for _, f := range m.Functions {
+		if f.Declaration() {
+			counts["(declarations)"]++
+			continue
+		}
+		counts["(functions)"]++
+		for _, b := range f.Blocks {
+			counts["(blocks)"]++
+			for _, in := range b.Instrs {
+				counts[in.Op.String()]++
+			}
+		}
+	}
+	return counts
+}
+
+// TestAppleModules reads every module of Apple's compiler in two published libraries, compares what it finds with what LLVM
+// finds, writes it, and compares LLVM's text of what was written with that of the original: they must be equal.
+func TestAppleModules(t *testing.T) {
+	for _, lib := range []struct{ name, pkg, sum, member string }{
+		{"llama", llama, llamaSum, llamaMember}, {"whisper", whisper, whisperSum, whisperMember},
+	} {
+		t.Run(lib.name, func(t *testing.T) {
+			for i, f := range appleFunctions(t, lib.pkg, lib.sum, lib.member) {
+				if testing.Short() && i%10 != 0 {
+					continue
+				}
+				m, err := air.Read(f.Bitcode)
+				require.NoError(t, err, f.Name)
+				require.Empty(t, m.Skipped, f.Name)
+				require.NoError(t, air.Verify(m), f.Name)
+				code, err := air.Write(m)
+				require.NoError(t, err, f.Name)
+				want := disassemble(t, f.Bitcode, "llvm-dis-14")
+				require.Equal(t, want, disassemble(t, code, "llvm-dis-14"), f.Name)
+				require.Equal(t, countOps(want), ownCounts(m), f.Name)
+				if i%3 == 0 {
+					// LLVM's newer reader upgrades nothing that changes the counts of these modules.
+					require.Equal(t, ownCounts(m), withoutBitcasts(countOps(disassemble(t, f.Bitcode, "llvm-dis-19")), m), f.Name)
+					require.Equal(t, want, disassemble(t, assemble(t, m.String(), "llvm-as-14"), "llvm-dis-14"), f.Name)
+				}
+				same, err := air.Write(m)
+				require.NoError(t, err)
+				require.Equal(t, code, same, "%s: writing is not deterministic", f.Name)
+			}
+		})
+	}
+}
+
+// withoutBitcasts makes counts of a module with opaque pointers comparable with those of the typed module: casts between
+// pointers exist in the latter only.
+func withoutBitcasts(counts map[string]int, m *air.Module) map[string]int {
+	counts["bitcast"] = ownCounts(m)["bitcast"]
+	if counts["bitcast"] == 0 {
+		delete(counts, "bitcast")
+	}
+	return counts
+}
