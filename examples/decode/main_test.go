@@ -37,7 +37,7 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"-prompt", strings.Repeat("a", maxPrompt+1)}, 2, "the limit is"},
 		{[]string{"-check", "-direct"}, 2, "does not go with -direct"},
 		{[]string{"-model", "/nowhere"}, 1, "decode: model: stat /nowhere"},
-		{[]string{"-device", "toaster"}, 1, `no device has "toaster" in its name; there are "`},
+		{[]string{"-device", "toaster"}, 1, `no device has "toaster" in its name; there are ["`},
 		{[]string{"-prompt", strings.Repeat("Once upon a time ", 200)}, 1, "the model is for texts of up to 512"},
 	} {
 		var out, errs bytes.Buffer

@@ -14,7 +14,7 @@ import (
 // cost is what one token costs the host.
 type cost struct {
 	time     time.Duration // until the step is committed, median
-	messages int           // to Metal's objects, from encoding to completion
+	messages int           // to Metal's objects, until then
 }
 
 const (
@@ -30,25 +30,27 @@ func (m *model) hostCost(ctx context.Context, w way, prompt []uint32) (cost, err
 	var times []time.Duration
 	var messages atomic.Int64
 	defer objc.SetTrace(nil)
-	for i := range warmSteps + measuredSteps {
-		if i == warmSteps {
+	for i := range warmSteps + measuredSteps + 1 {
+		counting := i == warmSteps+measuredSteps
+		if counting {
 			objc.SetTrace(func(objc.ID, objc.SEL) { messages.Add(1) })
 		}
 		begin := time.Now()
 		s, err := m.submit(w)
 		spent := time.Since(begin)
+		objc.SetTrace(nil) // waiting sends messages too, more of them the longer it lasts
 		if err == nil {
 			err = s.Wait(ctx)
 		}
 		if err != nil {
 			return cost{}, err
 		}
-		if i >= warmSteps {
+		if i >= warmSteps && !counting {
 			times = append(times, spent)
 		}
 	}
 	slices.Sort(times)
-	return cost{times[len(times)/2], int(messages.Load()+measuredSteps-1) / measuredSteps}, nil
+	return cost{times[len(times)/2], int(messages.Load())}, nil
 }
 
 // measure prints what a token costs the host in both ways.
