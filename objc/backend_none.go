@@ -10,8 +10,6 @@ import (
 // errNone is why nothing but Go objects can be sent messages.
 var errNone = errors.New("there is no Objective-C runtime on " + runtime.GOOS + "/" + runtime.GOARCH)
 
-type realMessage struct{}
-
 func backendAvailable() error                                  { return errNone }
 func backendRegisterName(string) SEL                           { return 0 }
 func backendGetClass(string) Class                             { return 0 }
@@ -23,8 +21,8 @@ func backendAutorelease(id ID)                                 { latchForeign(id
 func backendRespondsTo(ID, SEL) bool                           { return false }
 func backendPoolPush() uintptr                                 { return 0 }
 func backendPoolPop(uintptr)                                   {}
-func backendSend(*Message, *Call, ID) error                    { return errNone }
-func backendSendWords(*Call, ID)                               {}
+func backendSend(*Message, *Call, []uintptr) error             { return errNone }
+func backendSendWords(*Call, []uintptr) error                  { return errNone }
 func backendNewBlock(int, func([]uintptr)) (Block, error)      { return 0, errNone }
 func backendBlockRetain(b Block) Block                         { latchForeign(ID(b), "copy"); return b }
 func backendBlockRelease(b Block)                              { latchForeign(ID(b), "release") }

@@ -4,10 +4,10 @@ package objc
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"sync"
-	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
@@ -186,11 +186,8 @@ func backendPoolPop(token uintptr) {
 	putCall(c)
 }
 
-// realMessage is what a message that SyscallN cannot send is sent with: made at the first sending.
-type realMessage struct {
-	once sync.Once
-	cold reflect.Value
-}
+// coldFuncs are the functions for messages that SyscallN cannot send, made at the first sending: *Message to reflect.Value.
+var coldFuncs sync.Map
 
 // isCold tells the messages with floating-point numbers, and on arm64 those with a large result (its address goes
 // to a register that SyscallN does not set): few, and none of them on a hot path.
@@ -199,22 +196,7 @@ func (m *Message) isCold() bool {
 	return k == kindFloat32 || k == kindFloat64 || len(m.place.floats) > 0 || m.shape.ret.words > 2 && !m.place.stret
 }
 
-func backendSend(m *Message, c *Call, id ID) error {
-	args := c.phys[:0]
-	if m.place.stret {
-		args = append(args, uintptr(unsafe.Pointer(&c.ret)))
-	}
-	args = append(args, uintptr(id), uintptr(m.sel))
-	for _, s := range m.place.slots {
-		var w uintptr
-		switch s.how {
-		case slotWord:
-			w = c.words[s.word]
-		case slotPointer:
-			w = uintptr(unsafe.Pointer(&c.words[s.word])) // c is on the heap, and is the copy that the convention asks for
-		}
-		args = append(args, w)
-	}
+func backendSend(m *Message, c *Call, args []uintptr) error {
 	switch {
 	case m.isCold():
 		m.sendCold(c, args)
@@ -227,11 +209,10 @@ func backendSend(m *Message, c *Call, id ID) error {
 	return nil
 }
 
-func backendSendWords(c *Call, id ID) {
-	args := append(c.phys[:0], uintptr(id), uintptr(c.sel))
-	args = append(args, c.words[:c.n]...)
+func backendSendWords(c *Call, args []uintptr) error {
 	c.ret[0], c.ret[1], _ = purego.SyscallN(lib.msgSend, args...)
 	runtime.KeepAlive(c)
+	return nil
 }
 
 // largeResult is any structure of three words.
@@ -240,7 +221,10 @@ type largeResult struct{ A, B, C uintptr }
 // sendCold sends through a function made by RegisterFunc. Its parameters are the words as placed, then the
 // floating-point numbers: no structures, so that only the registers' order counts.
 func (m *Message) sendCold(c *Call, args []uintptr) {
-	m.real.once.Do(func() { m.real.cold = m.coldFunc(len(args)) })
+	fn, ok := coldFuncs.Load(m)
+	if !ok {
+		fn, _ = coldFuncs.LoadOrStore(m, m.coldFunc(len(args)))
+	}
 	in := make([]reflect.Value, 0, len(args)+len(m.place.floats))
 	for _, w := range args {
 		in = append(in, reflect.ValueOf(w))
@@ -248,20 +232,20 @@ func (m *Message) sendCold(c *Call, args []uintptr) {
 	for _, s := range m.place.floats {
 		w := uint64(c.words[s.word])
 		if m.floatKind(s) == kindFloat32 {
-			in = append(in, reflect.ValueOf(float32FromBits(w)))
+			in = append(in, reflect.ValueOf(math.Float32frombits(uint32(w))))
 		} else {
-			in = append(in, reflect.ValueOf(float64FromBits(w)))
+			in = append(in, reflect.ValueOf(math.Float64frombits(w)))
 		}
 	}
-	out := m.real.cold.Call(in)
+	out := fn.(reflect.Value).Call(in)
 	if len(out) == 0 {
 		return
 	}
 	switch v := out[0].Interface().(type) {
 	case float32:
-		c.ret[0] = float32Bits(v)
+		c.ret[0] = uintptr(math.Float32bits(v))
 	case float64:
-		c.ret[0] = float64Bits(v)
+		c.ret[0] = uintptr(math.Float64bits(v))
 	case uintptr:
 		c.ret[0] = v
 	case largeResult:

@@ -21,7 +21,9 @@ type blockLiteral struct {
 	key        uintptr
 }
 
-type blockDescriptor struct{ reserved, size, copy, dispose uintptr }
+type blockDescriptor struct {
+	_, size, copy, dispose uintptr // the first is reserved
+}
 
 const blockHasCopyDispose = 1 << 25
 

@@ -20,7 +20,6 @@ type Message struct {
 	shape shape
 	place placement
 	err   error // why the Objective-C runtime cannot be sent it
-	real  realMessage
 }
 
 // NewMessage describes a message by its selector and type encoding as the Objective-C runtime writes it without
@@ -252,7 +251,27 @@ func (m *Message) sendReal(c *Call, id ID) error {
 		}
 		w += v.words
 	}
-	return backendSend(m, c, id)
+	return backendSend(m, c, m.layOut(c, id))
+}
+
+// layOut writes the words for the integer registers and the stack, as the placement says.
+func (m *Message) layOut(c *Call, id ID) []uintptr {
+	args := c.phys[:0]
+	if m.place.stret {
+		args = append(args, uintptr(unsafe.Pointer(&c.ret)))
+	}
+	args = append(args, uintptr(id), uintptr(m.sel))
+	for _, s := range m.place.slots {
+		var w uintptr
+		switch s.how {
+		case slotWord:
+			w = c.words[s.word]
+		case slotPointer:
+			w = uintptr(unsafe.Pointer(&c.words[s.word])) // c is on the heap, and is the copy that the convention asks for
+		}
+		args = append(args, w)
+	}
+	return args
 }
 
 // extend makes a whole word of a result whose upper bits are not defined.
@@ -330,8 +349,8 @@ func sendWords(c *Call, id ID, sel SEL, words []uintptr) error {
 		if err := Available(); err != nil {
 			return fmt.Errorf("objc: %s sent to %#x, which is no Go object: %w", sel, uintptr(id), err)
 		}
-		backendSendWords(c, id)
-		return nil
+		args := append(c.phys[:0], uintptr(id), uintptr(sel))
+		return backendSendWords(c, append(args, c.words[:c.n]...))
 	}
 	o := lookup(id)
 	if o == nil {

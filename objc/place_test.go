@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/ingot-metal/ingot/internal/testenv"
 )
@@ -153,5 +154,39 @@ func TestPlaceRefuses(t *testing.T) {
 		if _, err := c.arch.place(s); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v", c.enc, err)
 		}
+	}
+}
+
+// TestLayOut looks at the words that objc_msgSend gets, on both architectures.
+func TestLayOut(t *testing.T) {
+	s, err := parseShape("v@:QQQ{_NSRange=QQ}{MTLSize=QQQ}Q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := new(Call)
+	for i := range s.words {
+		c.words[i] = uintptr(100 + i)
+	}
+	m := &Message{sel: 7, shape: s}
+	if m.place, err = amd64.place(s); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(m.layOut(c, 5)); got != "[5 7 100 101 102 108 103 104 105 106 107]" {
+		t.Error("amd64", got)
+	}
+	if m.place, err = arm64.place(s); err != nil {
+		t.Fatal(err)
+	}
+	size := uintptr(unsafe.Pointer(&c.words[5]))
+	if got, want := fmt.Sprint(m.layOut(c, 5)), fmt.Sprint([]uintptr{5, 7, 100, 101, 102, 103, 104, size, 108}); got != want {
+		t.Error("arm64", got, want)
+	}
+	m.shape.ret = value{kindStruct, 3}
+	if m.place, err = amd64.place(m.shape); err != nil {
+		t.Fatal(err)
+	}
+	result := uintptr(unsafe.Pointer(&c.ret))
+	if got, want := fmt.Sprint(m.layOut(c, 5)), fmt.Sprint([]uintptr{result, 5, 7, 100, 101, 102, 103, 104, 105, 106, 107, 108}); got != want {
+		t.Error("amd64 with a large result", got, want)
 	}
 }

@@ -94,14 +94,17 @@ func (m *Scratch) Words(n int) ([]uintptr, uintptr) {
 	return s, uintptr(unsafe.Pointer(&s[0]))
 }
 
-// escape is never read: assigning to it tells the compiler that a pointer outlives the call.
-var escape unsafe.Pointer
+// escape tells the compiler that a pointer may outlive the call: it cannot know that nothing ever sets on.
+var escape struct {
+	on bool
+	p  unsafe.Pointer
+}
 
 // Pointer makes a word of a pointer. What p points to is moved off the stack, where it could move during the message;
 // the caller keeps it alive past the message (runtime.KeepAlive).
 func Pointer(p unsafe.Pointer) uintptr {
-	if uintptr(p) == 1 { // no pointer ever is
-		escape = p
+	if escape.on {
+		escape.p = p
 	}
 	return uintptr(p)
 }
