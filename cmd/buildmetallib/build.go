@@ -24,7 +24,7 @@ import (
 // A build is one compilation of shaders to a library.
 type build struct {
 	stdout                            io.Writer
-	inputs, include                   []string
+	inputs, include, defines          []string
 	output, route, info, source, keep string
 	upgrade                           bool
 }
@@ -191,7 +191,7 @@ func (b *build) clang(ctx context.Context, files []string) (map[string]string, f
 			if err != nil {
 				return nil, err
 			}
-			opts := msl.Options{Name: file, Include: append([]string{filepath.Dir(file)}, b.include...)}
+			opts := msl.Options{Name: file, Include: append([]string{filepath.Dir(file)}, b.include...), Defines: b.defines}
 			if b.keep != "" {
 				opts.Keep = filepath.Join(b.keep, filepath.Base(file))
 			}

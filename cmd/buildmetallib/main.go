@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	flags.StringVar(&b.output, "o", "default.metallib", "write the library to `FILE`")
 	flags.Var((*list)(&b.include), "I", "look for #include \"file\" in `DIR` too; may be repeated")
+	flags.Var((*list)(&b.defines), "D", "define `NAME[=VALUE]`; may be repeated")
 	flags.StringVar(&b.route, "route", "", "compile with `clang` or xcrun; xcrun on a Mac that has it, clang otherwise")
 	flags.StringVar(&b.info, "info", "", "describe the library in `FILE` (JSON), and refuse to rebuild it with other compiler versions")
 	flags.StringVar(&b.source, "source", "", "write the source as a single file to `FILE`")

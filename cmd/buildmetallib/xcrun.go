@@ -26,7 +26,7 @@ func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, f
 		link := []string{"-sdk", "macosx", "metallib"}
 		for i, file := range files {
 			air := filepath.Join(dir, fmt.Sprintf("%d.air", i))
-			if _, err := command(ctx, "xcrun", append(metalArguments(b.include), "-c", file, "-o", air)...); err != nil {
+			if _, err := command(ctx, "xcrun", append(metalArguments(b.include, b.defines), "-c", file, "-o", air)...); err != nil {
 				return nil, err
 			}
 			link = append(link, air)
@@ -41,11 +41,14 @@ func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, f
 
 // metalArguments asks Apple's compiler for what our own gives: floating-point arithmetic as written, without fast-math
 // flags and without contraction.
-func metalArguments(include []string) []string {
+func metalArguments(include, defines []string) []string {
 	args := []string{"-sdk", "macosx", "metal", "-std=metal" + metalVersion, "-mmacosx-version-min=" + minMacOS,
 		"-fno-fast-math", "-ffp-contract=off", "-O2"}
 	for _, dir := range include {
 		args = append(args, "-I", dir)
+	}
+	for _, d := range defines {
+		args = append(args, "-D"+d)
 	}
 	return args
 }

@@ -21,7 +21,7 @@ var headers embed.FS
 var systemHeaders = []string{"metal_stdlib", "metal_assert", "metal_atomic", "metal_common", "metal_compute", "metal_config",
 	"metal_geometric", "metal_graphics", "metal_integer", "metal_limits", "metal_math", "metal_matrix", "metal_numeric", "metal_pack",
 	"metal_quadgroup", "metal_relational", "metal_simdgroup", "metal_types", "metal_type_traits", "metal_uniform", "metal_array",
-	"metal_packed_vector", "metal_extended_vector", "simd/simd.h"}
+	"metal_packed_vector", "metal_simdgroup_matrix", "metal_extended_vector", "simd/simd.h"}
 
 // writeHeaders puts the standard library into dir.
 func writeHeaders(dir string) error {

@@ -15,6 +15,7 @@ import (
 var (
 	genericSpace  = regexp.MustCompile(`ptr addrspace\(4\)`)
 	genericSuffix = regexp.MustCompile(`(@llvm\.[\w.]*?)\.p4\b`)
+	nullCast      = regexp.MustCompile(`addrspacecast \(ptr(?: addrspace\(\d+\))? null to ptr(?: addrspace\(\d+\))?\)`)
 	declareName   = regexp.MustCompile(`^declare .*?(@(?:"[^"]*"|[\w.$]+))\(`)
 	constantLoad  = regexp.MustCompile(`^  %.* = load [^@]*, ptr addrspace\(2\) `)
 	attributeLine = regexp.MustCompile(`^attributes #\d+ = \{.*\bmemory\(none\)`)
@@ -51,7 +52,8 @@ func foldGeneric(module string) string {
 				}
 				line = folded
 			}
-			line = foldCasts(line)
+			// OpenCL leaves open what null is in other address spaces; in AIR it is zero in all.
+			line = foldCasts(nullCast.ReplaceAllString(line, "null"))
 			// Nothing changes constant memory while a kernel runs, which no rule of LLVM's says of address space 2.
 			if constantLoad.MatchString(line) {
 				line += ", !invariant.load " + invariant

@@ -45,17 +45,28 @@ func (r *rewriter) expressions(ts []token, depth int) []token {
 				wrap(t.at, ts[i:end], ts[end+1:e])
 				i = e
 				continue
-			case next.kind == identifier && at(ts, end+1).is("=") && at(ts, end+2).is("{") && !before.is("<") && r.isVector(ts[i:end]):
-				e := min(closing(ts, end+2), len(ts))
-				out = append(out, ts[i:end+2]...)
-				out = append(out, r.make(next.at, "__msl_fill<%s>(", joined(ts[i:end]))...)
-				inner := ts[min(end+3, e):e]
-				if n := len(inner); n > 0 && inner[n-1].is(",") {
-					inner = inner[:n-1]
+			case isBracedInit(ts, end) && !before.is("<") && r.isVector(ts[i:end]):
+				typ := ts[i:end]
+				out = append(out, typ...)
+				i = end - 1
+				// float4 a = {0}, b = {0};
+				for {
+					e := min(closing(ts, i+3), len(ts)-1)
+					out = append(out, ts[i+1], ts[i+2])
+					out = append(out, r.make(ts[i+1].at, "__msl_fill<%s>(", joined(typ))...)
+					inner := ts[i+4 : max(e, i+4)]
+					if n := len(inner); n > 0 && inner[n-1].is(",") {
+						inner = inner[:n-1]
+					}
+					out = append(out, r.expressions(inner, depth+1)...)
+					out = append(out, r.make(ts[i+1].at, ")")...)
+					i = e
+					if !at(ts, i+1).is(",") || !isBracedInit(ts, i+2) {
+						break
+					}
+					i++
+					out = append(out, ts[i])
 				}
-				out = append(out, r.expressions(inner, depth+1)...)
-				out = append(out, r.make(next.at, ")")...)
-				i = e
 				continue
 			}
 			out = append(out, ts[i:end]...)
@@ -77,6 +88,11 @@ func (r *rewriter) expressions(ts []token, depth int) []token {
 		out = append(out, t)
 	}
 	return out
+}
+
+// isBracedInit tells whether NAME = { begins at i.
+func isBracedInit(ts []token, i int) bool {
+	return at(ts, i).kind == identifier && at(ts, i+1).is("=") && at(ts, i+2).is("{")
 }
 
 // vectorType is the index after the type at i if it is a vector type, or a name that may stand for one; 0 otherwise.

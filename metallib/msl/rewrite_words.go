@@ -45,8 +45,7 @@ var unsupported = map[string]string{
 	"texturecube": "textures", "texturecube_array": "textures", "texture2d_ms": "textures", "texture_buffer": "textures", "depth2d": "textures",
 	"sampler": "samplers", "imageblock": "imageblocks", "threadgroup_imageblock": "imageblocks", "ray_data": "ray tracing", "object_data": "mesh shaders",
 	"visible_function_table": "visible function tables", "intersection_function_table": "ray tracing", "double": "double-precision numbers",
-	"simdgroup_matrix": "SIMD-group matrices", "simdgroup_float8x8": "SIMD-group matrices", "simdgroup_half8x8": "SIMD-group matrices",
-	"simdgroup_bfloat8x8": "SIMD-group matrices", "goto": "goto statements", "asm": "inline assembly", "__asm": "inline assembly", "__asm__": "inline assembly",
+	"goto": "goto statements", "asm": "inline assembly", "__asm": "inline assembly", "__asm__": "inline assembly",
 	"try": "exceptions", "catch": "exceptions", "throw": "exceptions", "dynamic_cast": "run-time type information", "typeid": "run-time type information",
 	"virtual": "virtual functions", "new": "dynamic memory", "delete": "dynamic memory", "thread_local": "thread-local variables",
 }

@@ -5,3 +5,4 @@
 #include "ingot_simd.h"
 #include "ingot_atomic.h"
 #include "ingot_packed.h"
+#include "ingot_matrix.h"
