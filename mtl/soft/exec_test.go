@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
 )
 
 // kernels is the library of the tests' own kernels.
@@ -220,10 +221,10 @@ func TestThreadgroupMemory(t *testing.T) {
 
 // TestFaults wants every fault of a kernel to be the command buffer's error, and the queue to go on.
 func TestFaults(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{StepLimit: 100_000})
 	in, out := floats(t, r.dev, make([]float32, 64)...), floats(t, r.dev, make([]float32, 64)...)
 	in.SetLabel("input")
-	zero := words(t, r.dev, 0, 0)
+	zero := words(t, r.dev, 0, 0, 0, 0)
 	serial := func(f func(e mtl.ComputeCommandEncoder)) mtl.CommandBuffer {
 		return r.encode(mtl.DispatchTypeSerial, func(e mtl.ComputeCommandEncoder) {
 			e.SetLabel("pass")
@@ -287,9 +288,9 @@ func TestFaults(t *testing.T) {
 		}, mtl.CommandBufferErrorInvalidResource, []string{"is no pipeline of this device"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			defer objc.NewPool().Drain()
 			mustFail(t, c.cb(), c.code, c.texts...)
-			cb := plain("plus_ten", size(1), size(4), zero)
-			mustRun(t, cb)
+			mustRun(t, plain("twice_plus_one", size(1), size(4), out))
 		})
 	}
 	require.EqualValues(t, 10, Stats(r.dev).Failures)

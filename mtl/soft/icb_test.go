@@ -245,6 +245,7 @@ func TestICBLimits(t *testing.T) {
 		{"kind", func(c mtl.IndirectComputeCommand) { c.ConcurrentDispatchThreadgroups(size(1), size(1)) }, "commandTypes are 0x40"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			defer objc.NewPool().Drain()
 			icb := r.tryICB(2, func(d mtl.IndirectCommandBufferDescriptor) {
 				d.SetMaxKernelBufferBindCount(4)
 				d.SetCommandTypes(mtl.IndirectCommandTypeConcurrentDispatchThreads)

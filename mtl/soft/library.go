@@ -46,6 +46,11 @@ func (d *device) newLibrary(data []byte) (*library, *refusal) {
 	if text := d.opts.RefuseLibraries; text != "" {
 		return nil, refuse(mtl.LibraryErrorInternal, "%s", text)
 	}
+	return d.loadLibrary(data)
+}
+
+// loadLibrary reads a metallib.
+func (d *device) loadLibrary(data []byte) (*library, *refusal) {
 	if !bytes.HasPrefix(data, []byte("MTLB")) {
 		return nil, refuse(mtl.LibraryErrorInternal, "Invalid library file: it does not begin with MTLB")
 	}
@@ -398,15 +403,15 @@ func deviceLibraryMethods() methods[*device] {
 		},
 		"newComputePipelineStateWithFunction:error:": func(d dev, c *objc.Call) {
 			p, r := d.newPipeline(pipelineRequest{function: c.Object(0)})
-			givePipeline(c, p, r, -1, 1)
+			givePipeline(c, p, r, 0, -1, 1)
 		},
 		"newComputePipelineStateWithFunction:options:reflection:error:": func(d dev, c *objc.Call) {
 			p, r := d.newPipeline(pipelineRequest{function: c.Object(0)})
-			givePipeline(c, p, r, 2, 3)
+			givePipeline(c, p, r, mtl.PipelineOption(c.Word(1)), 2, 3)
 		},
 		"newComputePipelineStateWithDescriptor:options:reflection:error:": func(d dev, c *objc.Call) {
 			p, r := d.describedPipeline(c.Object(0))
-			givePipeline(c, p, r, 2, 3)
+			givePipeline(c, p, r, mtl.PipelineOption(c.Word(1)), 2, 3)
 		},
 		"newComputePipelineStateWithFunction:completionHandler:": func(d dev, c *objc.Call) {
 			fn := c.Object(0)
@@ -433,13 +438,16 @@ func giveLibrary(c *objc.Call, l *library, r *refusal, i int) {
 	give(c, l.id, nil, i)
 }
 
-// givePipeline answers with a pipeline, and with its reflection through the pointer in word at, if there is one.
-func givePipeline(c *objc.Call, p *pipeline, r *refusal, at, i int) {
+// reflects are the options that ask for a reflection.
+const reflects = mtl.PipelineOptionBindingInfo | mtl.PipelineOptionBufferTypeInfo
+
+// givePipeline answers with a pipeline, and with its reflection through the pointer in word at, if it is asked for.
+func givePipeline(c *objc.Call, p *pipeline, r *refusal, options mtl.PipelineOption, at, i int) {
 	if r != nil {
 		give(c, 0, r, i)
 		return
 	}
-	if at >= 0 {
+	if options&reflects != 0 {
 		if out := (*objc.ID)(c.Pointer(at)); out != nil {
 			*out = p.reflection()
 		}
