@@ -62,5 +62,5 @@ func softcapArgmax(fn string, p *runtime.Pass, token runtime.Slice[uint32], valu
 	l.Uint32(3, uint32(n))
 	l.Write(4, best)
 	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(1), runtime.D1(RowThreads(n)))
+	return dispatchRows(l, 1, n)
 }

@@ -55,7 +55,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// [-15 -15 -15]
-	// nn.GEMVQ4MLX: x: has 31 elements, needs at least 32: shape mismatch
+	// nn.GEMVQ4MLX: x: have 31 elements, need at least 32: shape mismatch
 }
 
 // A recorded step is replayed over a prompt and what follows it; the argmax stands in for a model.

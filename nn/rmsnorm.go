@@ -58,7 +58,7 @@ func rmsNormBF16(fn string, p *runtime.Pass, out runtime.Slice[half.BFloat16], x
 	l.Uint32(4, uint32(dim))
 	l.Float32(5, eps)
 	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(rows), runtime.D1(RowThreads(dim)))
+	return dispatchRows(l, rows, dim)
 }
 
 // RMSNormResidualAddF32 adds a normalised branch to a residual stream, in place, and scales the sum:
@@ -120,7 +120,7 @@ func rmsNormResidualAddF32(fn string, p *runtime.Pass, resid, x, weight runtime.
 	l.Float32(5, eps)
 	l.Float32(6, layerScale)
 	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(rows), runtime.D1(RowThreads(dim)))
+	return dispatchRows(l, rows, dim)
 }
 
 // rmsRows validates the shape and eps of a normalisation and counts its elements.

@@ -15,10 +15,12 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
+var openOptions []runtime.Option
+
 // open is a runtime that is closed after the test.
 func open(t testing.TB) *runtime.Runtime {
 	t.Helper()
-	rt, err := runtime.Open()
+	rt, err := runtime.Open(openOptions...)
 	if err != nil {
 		t.Fatal(err)
 	}
