@@ -72,6 +72,14 @@ func (a Attr) String() string {
 		return quote(a.Kind) + "=" + quote(a.Val)
 	case a.HasInt && (a.Kind == "align" || a.Kind == "alignstack"):
 		return fmt.Sprintf("%s %d", a.Kind, a.Int)
+	case a.HasInt && a.Kind == "vscale_range":
+		return fmt.Sprintf("%s(%d,%d)", a.Kind, a.Int>>32, uint32(a.Int))
+	case a.HasInt && a.Kind == "allocsize":
+		// The low half is the parameter with the count, all ones if there is none.
+		if count := uint32(a.Int); count != ^uint32(0) {
+			return fmt.Sprintf("%s(%d,%d)", a.Kind, a.Int>>32, count)
+		}
+		return fmt.Sprintf("%s(%d)", a.Kind, a.Int>>32)
 	case a.HasInt:
 		return fmt.Sprintf("%s(%d)", a.Kind, a.Int)
 	case a.HasType && a.Ty != nil:

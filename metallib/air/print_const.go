@@ -107,7 +107,8 @@ func floatText(t *Type, bits uint64, words []uint64) string {
 		switch t.Name {
 		case "x86_fp80":
 			if len(words) == 2 {
-				return fmt.Sprintf("0xK%04X%016X", words[1], words[0])
+				// Bitcode has the exponent and the high part of the mantissa first.
+				return fmt.Sprintf("0xK%04X%016X", words[0]>>48, words[0]<<16|words[1]&0xFFFF)
 			}
 		case "fp128":
 			if len(words) == 2 {

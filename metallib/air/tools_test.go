@@ -2,7 +2,10 @@ package air_test
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,6 +51,48 @@ func disassemble(t testing.TB, code []byte, tool string) string {
 	return strings.TrimPrefix(text, "; ModuleID = '<stdin>'\n")
 }
 
+// disassembleAll is disassemble for many modules with one start of llvm-dis.
+func disassembleAll(t testing.TB, codes [][]byte, tool string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var args []string
+	for i, code := range codes {
+		args = append(args, filepath.Join(dir, fmt.Sprintf("%d.bc", i)))
+		require.NoError(t, os.WriteFile(args[i], code, 0o644))
+	}
+	run(t, nil, tool, args...)
+	texts := make([]string, len(codes))
+	for i := range codes {
+		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%d.ll", i)))
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(string(text), "\n")
+		texts[i] = numberStructs(rest)
+	}
+	return texts
+}
+
+var (
+	structLine = regexp.MustCompile(`(?m)^(%"[^"]*"|%[-\w.$]+) = type `)
+	localName  = regexp.MustCompile(`%"[^"]*"|%[-\w.$]+`)
+)
+
+// numberStructs renames structs by their order, since llvm-dis gives those of several files names that differ.
+func numberStructs(text string) string {
+	names := map[string]string{}
+	for i, m := range structLine.FindAllStringSubmatch(text, -1) {
+		names[m[1]] = fmt.Sprintf("%%struct.%d", i)
+	}
+	if len(names) == 0 {
+		return text
+	}
+	return localName.ReplaceAllStringFunc(text, func(s string) string {
+		if n, ok := names[s]; ok {
+			return n
+		}
+		return s
+	})
+}
+
 // assemble is the bitcode of text.
 func assemble(t testing.TB, text, tool string) []byte {
 	t.Helper()
@@ -61,13 +106,16 @@ var instrLine = regexp.MustCompile(`^  (?:%\S+ = |%"[^"]*" = )?(?:(?:tail|mustta
 // countOps counts functions, blocks and instructions by opcode in text by llvm-dis.
 func countOps(text string) map[string]int {
 	counts := map[string]int{}
-	inSwitch := false
+	inSwitch, entry := false, false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "define "):
 			counts["(functions)"]++
 			counts["(blocks)"]++
+			entry = true
+			continue
+		case entry && blockLine.MatchString(line): // the entry block has a name
 		case strings.HasPrefix(line, "declare "):
 			counts["(declarations)"]++
 		case inSwitch:
@@ -80,6 +128,7 @@ func countOps(text string) map[string]int {
 		case blockLine.MatchString(line) && counts["(functions)"] > 0:
 			counts["(blocks)"]++
 		}
+		entry = false
 	}
 	return counts
 }
