@@ -59,9 +59,6 @@ func (cb *commandBuffer) Dealloc() {
 	if waits {
 		cb.queue.drop(cb)
 	}
-	if cb.encoder != nil {
-		cb.encoder.orphan()
-	}
 	cb.letGo()
 	for _, b := range append(cb.scheduled, cb.completed...) {
 		b.Release()
@@ -75,6 +72,11 @@ func (cb *commandBuffer) Dealloc() {
 func (cb *commandBuffer) letGo() {
 	if rec := cb.rec; rec != nil {
 		cb.rec = nil
+		if cb.committed {
+			for _, e := range rec.executions {
+				e.icb.end(e)
+			}
+		}
 		for _, id := range rec.held {
 			id.Release()
 		}
@@ -171,6 +173,9 @@ func (cb *commandBuffer) commit() {
 	if cb.groups != 0 {
 		cb.fail(mtl.CommandBufferErrorInternal, "commit with %d debug groups open", cb.groups)
 	}
+	if f := cb.dev.takeMisuse(); f != nil && cb.first == nil {
+		cb.first = f
+	}
 	cb.id.Retain()
 	cb.dev.commits.Add(1)
 	cb.queue.mu.Lock()
@@ -180,6 +185,9 @@ func (cb *commandBuffer) commit() {
 		cb.queue.enqueue(cb)
 	}
 	cb.committed = true
+	for _, e := range cb.rec.executions {
+		e.icb.begin(e)
+	}
 	cb.setStatus(mtl.CommandBufferStatusCommitted)
 	cb.queue.kick()
 }
@@ -243,10 +251,8 @@ func (cb *commandBuffer) before() *failure {
 		return removedFailure()
 	case dev.fails(&dev.faults.commit):
 		return &failure{code: mtl.CommandBufferErrorInternal, text: "this command buffer was told to fail", encoder: -1}
-	case cb.first != nil:
-		return cb.first
 	}
-	return dev.takeMisuse()
+	return cb.first
 }
 
 // finish makes the result known, calls the handlers and lets go of what was held. Whoever waits goes on when all of

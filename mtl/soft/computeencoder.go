@@ -236,6 +236,11 @@ func (e *computeEncoder) execute(c *objc.Call, what string, ranged bool) {
 	if icb.inheritPipeline {
 		cmd.pipeline = e.pipeline
 	}
+	run := execution{icb, 0, uint64(len(icb.commands))}
+	if ranged {
+		run.at, run.n = cmd.at, cmd.n
+	}
+	e.cb.rec.executions = append(e.cb.rec.executions, run)
 	e.dispatches++
 }
 

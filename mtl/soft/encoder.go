@@ -6,11 +6,7 @@ import (
 )
 
 // An encoder is the open encoder of a command buffer.
-type encoder interface {
-	close()
-	// orphan tells the encoder that its command buffer goes away.
-	orphan()
-}
+type encoder interface{ close() }
 
 // encoderBase is what compute and blit encoders have in common.
 type encoderBase struct {
@@ -52,8 +48,6 @@ func (e *encoderBase) close() {
 	e.cb.add(opEnd)
 	e.cb.encoder = nil
 }
-
-func (e *encoderBase) orphan() { e.ended = true }
 
 // finish is what the last release does: the command buffer learns of an encoder that was left open.
 func (e *encoderBase) finish() {

@@ -322,6 +322,9 @@ func TestUnretained(t *testing.T) {
 
 // TestDispatchAllocations wants encoding to allocate nothing per dispatch.
 func TestDispatchAllocations(t *testing.T) {
+	if racing {
+		t.Skip("the race detector allocates")
+	}
 	r := newRig(t, Options{Workers: 1})
 	x, y := words(t, r.dev, make([]uint32, 64)...), words(t, r.dev, make([]uint32, 64)...)
 	p, q := r.pipeline("put"), r.pipeline("plus_ten")

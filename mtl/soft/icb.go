@@ -25,6 +25,44 @@ type indirect struct {
 	mu       sync.RWMutex // commands are written by the CPU and by blits, and read when they are executed
 	commands []indirectCommand
 	objects  []*commandObject // made when asked for
+	running  []execution      // in command buffers that were committed and have not completed
+}
+
+// An execution is a range of commands that a command buffer executes.
+type execution struct {
+	icb   *indirect
+	at, n uint64
+}
+
+// begin and end bracket the time in which the CPU must not change the commands of an execution.
+func (b *indirect) begin(e execution) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = append(b.running, e)
+}
+
+func (b *indirect) end(e execution) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.running {
+		if b.running[i] == e {
+			last := len(b.running) - 1
+			b.running[i] = b.running[last]
+			b.running = b.running[:last]
+			return
+		}
+	}
+}
+
+// untouched notes the misuse if commands are changed that are being executed. The lock is held.
+func (b *indirect) untouched(at, n uint64, what string) {
+	for _, e := range b.running {
+		if at < e.at+e.n && e.at < at+n {
+			b.dev.misuse("%s: commands %d to %d of %s are changed while a command buffer that executes commands %d to %d is in flight",
+				what, at, at+n, b.name(), e.at, e.at+e.n)
+			return
+		}
+	}
 }
 
 // An indirectCommand is one command: a dispatch, or nothing.
@@ -169,6 +207,9 @@ func indirectMethods() methods[*indirect] {
 				b.dev.misuse("resetWithRange: commands %d to %d of %s", at, at+n, b.name())
 				return
 			}
+			b.mu.Lock()
+			b.untouched(at, n, "resetWithRange:")
+			b.mu.Unlock()
 			b.reset(at, n)
 		},
 		"indirectComputeCommandAtIndex:": func(b *indirect, c *objc.Call) {
@@ -208,6 +249,7 @@ func (o *commandObject) write(f func(*indirectCommand)) {
 		b.dev.misuse("a command of %s was changed after that was released", b.name())
 		return
 	}
+	b.untouched(uint64(o.index), 1, "indirect command")
 	f(&b.commands[o.index])
 }
 

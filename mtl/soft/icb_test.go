@@ -411,6 +411,9 @@ func TestICBThreadgroupMemory(t *testing.T) {
 
 // TestReplayAllocations wants a replay to allocate as much for a thousand commands as for ten.
 func TestReplayAllocations(t *testing.T) {
+	if racing {
+		t.Skip("the race detector allocates")
+	}
 	r := newRig(t, Options{Workers: 1})
 	x := words(t, r.dev, 1)
 	replay := func(n uint) func() {
@@ -428,4 +431,32 @@ func TestReplayAllocations(t *testing.T) {
 	few, many := replay(10), replay(1000)
 	many()
 	require.InDelta(t, testing.AllocsPerRun(10, few), testing.AllocsPerRun(10, many), 10)
+}
+
+// TestChangedInFlight finds commands that are changed while they are executed.
+func TestChangedInFlight(t *testing.T) {
+	r := newRig(t, Options{})
+	x := words(t, r.dev, 1)
+	icb := r.newICB(3, nil)
+	icb.SetLabel("step")
+	r.record(icb, 1, "plus_ten", 1, x)
+	event := r.dev.NewSharedEvent()
+	defer event.Release()
+	cb := r.queue.CommandBuffer()
+	cb.EncodeWaitForEvent(event.Event, 1)
+	e := cb.ComputeCommandEncoder()
+	e.UseResource(x.Resource, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+	e.ExecuteCommandsInBuffer(icb, mtl.Range{Location: 1, Length: 1})
+	e.EndEncoding()
+	icb.IndirectComputeCommandAtIndex(1).ClearBarrier() // not committed yet
+	cb.Commit()
+	icb.IndirectComputeCommandAtIndex(2).SetBarrier() // another command
+	icb.IndirectComputeCommandAtIndex(1).SetBarrier()
+	event.SetSignaledValue(1)
+	cb.WaitUntilCompleted()
+	require.NoError(t, cb.Error())
+	icb.IndirectComputeCommandAtIndex(1).ClearBarrier()
+	mustFail(t, r.queue.CommandBuffer(), mtl.CommandBufferErrorInternal,
+		`commands 1 to 2 of indirect command buffer "step" are changed while a command buffer that executes commands 1 to 2 is in flight`)
+	mustRun(t, r.execute(icb, 0, 3, x))
 }

@@ -84,6 +84,8 @@ type recording struct {
 	bindsUsed int
 	held      []objc.ID
 	encodings []encoding
+	// executions are the indirect commands that are executed.
+	executions []execution
 }
 
 const (
@@ -154,6 +156,8 @@ func (r *recording) reset() {
 	r.arenaUsed, r.bindsUsed = 0, 0
 	r.memories = r.memories[:0]
 	r.held = r.held[:0]
+	clear(r.executions)
+	r.executions = r.executions[:0]
 	clear(r.encodings)
 	r.encodings = r.encodings[:0]
 }
