@@ -7,7 +7,7 @@ import (
 
 // resolve checks an access of any kind and gives its place in memory.
 func (w *warp) resolve(p uint64, lane int, size, amask uint64, write bool, in *inst) unsafe.Pointer {
-	r := regionOf(p)
+	r := w.regionAt(p, in)
 	if r != 0 && r < len(w.regs) {
 		rg := &w.regs[r]
 		off := p - rg.origin
@@ -20,6 +20,16 @@ func (w *warp) resolve(p uint64, lane int, size, amask uint64, write bool, in *i
 	}
 	w.accessFault(p, lane, size, amask+1, write, in)
 	return nil
+}
+
+// regionAt is the region that p leads to. Where bindings share memory, the pointer says which memory, the instruction which
+// binding.
+func (w *warp) regionAt(p uint64, in *inst) int {
+	r := regionOf(p)
+	if h := in.x.region; h > 0 && h < firstRegion && regionOf(w.regs[h].origin) == r {
+		return h
+	}
+	return r
 }
 
 func (w *warp) readOnly(r int) bool {

@@ -156,7 +156,7 @@ func (w *warp) fault(f *Fault, in *inst, lane int) {
 // accessFault reports an access to address p that resolve refused.
 func (w *warp) accessFault(p uint64, lane int, size, align uint64, write bool, in *inst) {
 	f := &Fault{Slot: -1, Size: size, Align: align}
-	r := regionOf(p)
+	r := w.regionAt(p, in)
 	if r == 0 || r >= len(w.regs) {
 		f.Kind = FaultBadPointer
 		if p>>40 == 0 || p>>40 == 1<<24-1 {

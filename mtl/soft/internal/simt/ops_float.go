@@ -171,6 +171,14 @@ func fma32(a, b, c float32) float32 {
 	return float32(s)
 }
 
+// fmaRounds tells whether the sum s in double precision of an exact product and a float must not simply be rounded to
+// single precision: when it lies halfway between two floats (it may have been rounded to there), and when it is too small
+// for a normal one.
+func fmaRounds(s float64) bool {
+	b := math.Float64bits(s)
+	return b&0x1fffffff == 0x10000000 || b>>52&0x7ff-1 < 896
+}
+
 // fmin32 and fmax32 ignore a NaN operand, as Metal's fmin and fmax do.
 func fmin32(a, b float32) float32 {
 	if b < a || a != a {

@@ -3,6 +3,7 @@ package simt
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -151,7 +152,8 @@ func (r *parallel) work() {
 				return
 			}
 			if err := g.runOne(i); err != nil {
-				r.fault.CompareAndSwap(nil, &err)
+				e := err // only a fault makes err escape
+				r.fault.CompareAndSwap(nil, &e)
 				return
 			}
 		}
@@ -212,11 +214,12 @@ func (p *Program) check(d *Dispatch) (grid [3]uint32, err error) {
 func (p *Program) acquire(d *Dispatch, grid [3]uint32) *group {
 	g := p.pool.Get().(*group)
 	g.d, g.grid, g.groups = d, grid, d.Groups
-	for i := range d.Buffers {
+	for m := p.usesBuffer; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m)
 		b := &d.Buffers[i]
 		r := region{origin: pointer(i + 1)}
 		if b.Mem != nil {
-			r.origin += b.Offset
+			r.origin = pointer(sameMemory(d, p.usesBuffer, i)+1) + b.Offset
 			r.size = uint64(len(b.Mem)) - b.Offset
 			if r.size > 0 {
 				r.base = unsafe.Pointer(&b.Mem[b.Offset])
@@ -249,6 +252,27 @@ func (p *Program) acquire(d *Dispatch, grid [3]uint32) *group {
 		}
 	}
 	return g
+}
+
+// sameMemory is the slot whose region the pointers of slot i are made in. Slots that share a buffer share a region, the
+// one with the lowest offset, so that equal addresses are equal pointers: kernels compare them.
+func sameMemory(d *Dispatch, used uint32, i int) int {
+	b := &d.Buffers[i]
+	if len(b.Mem) == 0 {
+		return i
+	}
+	best := i
+	for m := used; m != 0; m &= m - 1 {
+		k := bits.TrailingZeros32(m)
+		o := &d.Buffers[k]
+		if len(o.Mem) != len(b.Mem) || &o.Mem[0] != &b.Mem[0] {
+			continue
+		}
+		if x := d.Buffers[best].Offset; o.Offset < x || o.Offset == x && k < best {
+			best = k
+		}
+	}
+	return best
 }
 
 // emptyMemory stands for a buffer of no bytes, which is bound all the same.

@@ -54,6 +54,20 @@ func fuseVal(v *val) {
 				return
 			}
 		}
+	case opFMA32:
+		// A factor of at most 24 bits is exact in single precision.
+		for i, a := range v.args[:2] {
+			if !inner(v, a, opU32ToF32) {
+				continue
+			}
+			x := a.args[0]
+			if x.op != opAnd32 || x.uses != 1 || x.blk != v.blk || !x.args[1].isConst() || x.uni || x.args[1].imm >= 1<<24 {
+				continue
+			}
+			x.fused = true
+			take(opUMaskFMA32, x.args[1].imm, a, x.args[0], v.args[1-i], v.args[2])
+			return
+		}
 	case opFSub32:
 		if a := v.args[0]; inner(v, a, opFMul32) {
 			take(opFMulSub32, 0, a, a.args[0], a.args[1], v.args[1])

@@ -97,6 +97,7 @@ const (
 	opUMaskMul32
 	opUMaskMulAdd32
 	opFMA32
+	opUMaskFMA32
 	opFMin32
 	opFMax32
 	opFOEq32
@@ -304,7 +305,8 @@ var laneOps = [opLaneOps]laneOp{
 	opFSubMul32:      {name: "FSubMul32", nargs: 3, wide: false, comm: false, argWide: [3]bool{false, false, false}, eval: eFSubMul32, uni: uFSubMul32, vec: [8]func(*warp, *inst){0: vFSubMul32, 2: vFSubMul32_vuv, 4: vFSubMul32_vvu, 6: vFSubMul32_vuu, 1: vFSubMul32_uvv, 5: vFSubMul32_uvu, 3: vFSubMul32_uuv}},
 	opUMaskMul32:     {name: "UMaskMul32", nargs: 2, wide: false, comm: false, argWide: [3]bool{false, false}, eval: eUMaskMul32, uni: uUMaskMul32, vec: [8]func(*warp, *inst){0: vUMaskMul32, 2: vUMaskMul32_vu, 1: vUMaskMul32_uv}},
 	opUMaskMulAdd32:  {name: "UMaskMulAdd32", nargs: 3, wide: false, comm: false, argWide: [3]bool{false, false, false}, eval: eUMaskMulAdd32, uni: uUMaskMulAdd32, vec: [8]func(*warp, *inst){0: vUMaskMulAdd32, 2: vUMaskMulAdd32_vuv, 4: vUMaskMulAdd32_vvu, 6: vUMaskMulAdd32_vuu, 1: vUMaskMulAdd32_uvv, 5: vUMaskMulAdd32_uvu, 3: vUMaskMulAdd32_uuv}},
-	opFMA32:          {name: "FMA32", nargs: 3, wide: false, comm: false, argWide: [3]bool{false, false, false}, eval: eFMA32, uni: uFMA32, vec: [8]func(*warp, *inst){0: vFMA32}},
+	opFMA32:          {name: "FMA32", nargs: 3, wide: false, comm: false, argWide: [3]bool{false, false, false}, eval: eFMA32, uni: uFMA32, vec: [8]func(*warp, *inst){0: vFMA32, 2: vFMA32_vuv, 4: vFMA32_vvu, 6: vFMA32_vuu, 1: vFMA32_uvv, 5: vFMA32_uvu, 3: vFMA32_uuv}},
+	opUMaskFMA32:     {name: "UMaskFMA32", nargs: 3, wide: false, comm: false, argWide: [3]bool{false, false, false}, eval: eUMaskFMA32, uni: uUMaskFMA32, vec: [8]func(*warp, *inst){0: vUMaskFMA32, 2: vUMaskFMA32_vuv, 4: vUMaskFMA32_vvu, 6: vUMaskFMA32_vuu, 1: vUMaskFMA32_uvv, 5: vUMaskFMA32_uvu, 3: vUMaskFMA32_uuv}},
 	opFMin32:         {name: "FMin32", nargs: 2, wide: false, comm: false, argWide: [3]bool{false, false}, eval: eFMin32, uni: uFMin32, vec: [8]func(*warp, *inst){0: vFMin32, 2: vFMin32_vu, 1: vFMin32_uv}},
 	opFMax32:         {name: "FMax32", nargs: 2, wide: false, comm: false, argWide: [3]bool{false, false}, eval: eFMax32, uni: uFMax32, vec: [8]func(*warp, *inst){0: vFMax32, 2: vFMax32_vu, 1: vFMax32_uv}},
 	opFOEq32:         {name: "FOEq32", nargs: 2, wide: false, comm: true, argWide: [3]bool{false, false}, eval: eFOEq32, uni: uFOEq32, vec: [8]func(*warp, *inst){0: vFOEq32, 2: vFOEq32_vu}},
@@ -3925,10 +3927,425 @@ func vFMA32(w *warp, in *inst) {
 	b := (*[32]float32)(unsafe.Add(w.base, in.b))
 	c := (*[32]float32)(unsafe.Add(w.base, in.c))
 	for l := 0; l < 32; l += 4 {
-		d[l] = fma32(a[l], b[l], c[l])
-		d[l+1] = fma32(a[l+1], b[l+1], c[l+1])
-		d[l+2] = fma32(a[l+2], b[l+2], c[l+2])
-		d[l+3] = fma32(a[l+3], b[l+3], c[l+3])
+		if s := float64(a[l])*float64(b[l]) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(a[l], b[l], c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a[l+1])*float64(b[l+1]) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(a[l+1], b[l+1], c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a[l+2])*float64(b[l+2]) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(a[l+2], b[l+2], c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a[l+3])*float64(b[l+3]) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(a[l+3], b[l+3], c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_vuv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]float32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a[l])*float64(b) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(a[l], b, c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a[l+1])*float64(b) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(a[l+1], b, c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a[l+2])*float64(b) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(a[l+2], b, c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a[l+3])*float64(b) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(a[l+3], b, c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_vvu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]float32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a[l])*float64(b[l]) + float64(c); fmaRounds(s) {
+			d[l] = fma32(a[l], b[l], c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a[l+1])*float64(b[l+1]) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(a[l+1], b[l+1], c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a[l+2])*float64(b[l+2]) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(a[l+2], b[l+2], c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a[l+3])*float64(b[l+3]) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(a[l+3], b[l+3], c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_vuu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]float32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a[l])*float64(b) + float64(c); fmaRounds(s) {
+			d[l] = fma32(a[l], b, c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a[l+1])*float64(b) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(a[l+1], b, c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a[l+2])*float64(b) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(a[l+2], b, c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a[l+3])*float64(b) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(a[l+3], b, c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_uvv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*float32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a)*float64(b[l]) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(a, b[l], c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+1]) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(a, b[l+1], c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+2]) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(a, b[l+2], c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+3]) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(a, b[l+3], c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_uvu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*float32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a)*float64(b[l]) + float64(c); fmaRounds(s) {
+			d[l] = fma32(a, b[l], c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+1]) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(a, b[l+1], c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+2]) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(a, b[l+2], c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a)*float64(b[l+3]) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(a, b[l+3], c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vFMA32_uuv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*float32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	for l := 0; l < 32; l += 4 {
+		if s := float64(a)*float64(b) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(a, b, c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(a)*float64(b) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(a, b, c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(a)*float64(b) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(a, b, c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(a)*float64(b) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(a, b, c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func eUMaskFMA32(a_, b_, c_, m uint64) uint64 {
+	a := uint32(a_)
+	b := math.Float32frombits(uint32(b_))
+	c := math.Float32frombits(uint32(c_))
+	return uint64(math.Float32bits(fma32(float32(a&uint32(m)), b, c)))
+}
+
+func uUMaskFMA32(w *warp, in *inst) {
+	a := *(*uint32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	*(*float32)(unsafe.Add(w.base, in.d)) = fma32(float32(a&uint32(m)), b, c)
+}
+
+func vUMaskFMA32(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]uint32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a[l]&uint32(m)))*float64(b[l]) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(float32(a[l]&uint32(m)), b[l], c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a[l+1]&uint32(m)))*float64(b[l+1]) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(float32(a[l+1]&uint32(m)), b[l+1], c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a[l+2]&uint32(m)))*float64(b[l+2]) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(float32(a[l+2]&uint32(m)), b[l+2], c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a[l+3]&uint32(m)))*float64(b[l+3]) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(float32(a[l+3]&uint32(m)), b[l+3], c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_vuv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]uint32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a[l]&uint32(m)))*float64(b) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(float32(a[l]&uint32(m)), b, c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a[l+1]&uint32(m)))*float64(b) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(float32(a[l+1]&uint32(m)), b, c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a[l+2]&uint32(m)))*float64(b) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(float32(a[l+2]&uint32(m)), b, c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a[l+3]&uint32(m)))*float64(b) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(float32(a[l+3]&uint32(m)), b, c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_vvu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]uint32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a[l]&uint32(m)))*float64(b[l]) + float64(c); fmaRounds(s) {
+			d[l] = fma32(float32(a[l]&uint32(m)), b[l], c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a[l+1]&uint32(m)))*float64(b[l+1]) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(float32(a[l+1]&uint32(m)), b[l+1], c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a[l+2]&uint32(m)))*float64(b[l+2]) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(float32(a[l+2]&uint32(m)), b[l+2], c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a[l+3]&uint32(m)))*float64(b[l+3]) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(float32(a[l+3]&uint32(m)), b[l+3], c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_vuu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := (*[32]uint32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a[l]&uint32(m)))*float64(b) + float64(c); fmaRounds(s) {
+			d[l] = fma32(float32(a[l]&uint32(m)), b, c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a[l+1]&uint32(m)))*float64(b) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(float32(a[l+1]&uint32(m)), b, c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a[l+2]&uint32(m)))*float64(b) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(float32(a[l+2]&uint32(m)), b, c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a[l+3]&uint32(m)))*float64(b) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(float32(a[l+3]&uint32(m)), b, c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_uvv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*uint32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a&uint32(m)))*float64(b[l]) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(float32(a&uint32(m)), b[l], c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+1]) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(float32(a&uint32(m)), b[l+1], c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+2]) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(float32(a&uint32(m)), b[l+2], c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+3]) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(float32(a&uint32(m)), b[l+3], c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_uvu(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*uint32)(unsafe.Add(w.base, in.a))
+	b := (*[32]float32)(unsafe.Add(w.base, in.b))
+	c := *(*float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a&uint32(m)))*float64(b[l]) + float64(c); fmaRounds(s) {
+			d[l] = fma32(float32(a&uint32(m)), b[l], c)
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+1]) + float64(c); fmaRounds(s) {
+			d[l+1] = fma32(float32(a&uint32(m)), b[l+1], c)
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+2]) + float64(c); fmaRounds(s) {
+			d[l+2] = fma32(float32(a&uint32(m)), b[l+2], c)
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b[l+3]) + float64(c); fmaRounds(s) {
+			d[l+3] = fma32(float32(a&uint32(m)), b[l+3], c)
+		} else {
+			d[l+3] = float32(s)
+		}
+	}
+}
+
+func vUMaskFMA32_uuv(w *warp, in *inst) {
+	d := (*[32]float32)(unsafe.Add(w.base, in.d))
+	a := *(*uint32)(unsafe.Add(w.base, in.a))
+	b := *(*float32)(unsafe.Add(w.base, in.b))
+	c := (*[32]float32)(unsafe.Add(w.base, in.c))
+	m := in.imm
+	for l := 0; l < 32; l += 4 {
+		if s := float64(int32(a&uint32(m)))*float64(b) + float64(c[l]); fmaRounds(s) {
+			d[l] = fma32(float32(a&uint32(m)), b, c[l])
+		} else {
+			d[l] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b) + float64(c[l+1]); fmaRounds(s) {
+			d[l+1] = fma32(float32(a&uint32(m)), b, c[l+1])
+		} else {
+			d[l+1] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b) + float64(c[l+2]); fmaRounds(s) {
+			d[l+2] = fma32(float32(a&uint32(m)), b, c[l+2])
+		} else {
+			d[l+2] = float32(s)
+		}
+		if s := float64(int32(a&uint32(m)))*float64(b) + float64(c[l+3]); fmaRounds(s) {
+			d[l+3] = fma32(float32(a&uint32(m)), b, c[l+3])
+		} else {
+			d[l+3] = float32(s)
+		}
 	}
 }
 

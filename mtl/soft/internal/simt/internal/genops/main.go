@@ -82,13 +82,22 @@ func loop(w *bytes.Buffer, o op, shape string) {
 		if k > 0 {
 			at = fmt.Sprintf("[l+%d]", k)
 		}
-		fmt.Fprintf(w, "\t\td%s = %s\n", at, subst(o.expr, func(s string) string {
-			i := int(s[0] - 'a')
-			if i < len(shape) && shape[i] == 'v' {
-				return s + at
-			}
-			return s
-		}))
+		lane := func(expr string) string {
+			return subst(expr, func(s string) string {
+				i := int(s[0] - 'a')
+				if i < len(shape) && shape[i] == 'v' {
+					return s + at
+				}
+				return s
+			})
+		}
+		if o.step != "" {
+			// A quick way that is right unless a test says otherwise.
+			fmt.Fprintf(w, "\t\tif s := %s; %s {\n\t\t\td%s = %s\n\t\t} else {\n\t\t\td%s = %s\n\t\t}\n",
+				lane(o.step), o.test, at, lane(o.expr), at, o.quick)
+			continue
+		}
+		fmt.Fprintf(w, "\t\td%s = %s\n", at, lane(o.expr))
 	}
 	fmt.Fprintf(w, "\t}\n}\n\n")
 }

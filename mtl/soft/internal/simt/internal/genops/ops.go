@@ -12,6 +12,8 @@ type op struct {
 	expr string
 	comm bool // a and b may be exchanged
 	hot  bool // for three arguments: loops for every mix of lane and uniform arguments
+	// step, if set, computes a value s from which quick gives the result in the lane loops, unless test holds.
+	step, test, quick string
 }
 
 var ops = []op{
@@ -108,7 +110,10 @@ var ops = []op{
 	// The same with one factor a masked integer: what unpacking a quantised block does.
 	{name: "UMaskMul32", dst: 'f', args: "uf", expr: "float32(a&uint32(m)) * b"},
 	{name: "UMaskMulAdd32", dst: 'f', args: "uff", expr: "float32(float32(a&uint32(m))*b) + c", hot: true},
-	{name: "FMA32", dst: 'f', args: "fff", expr: "fma32(a, b, c)"},
+	{name: "FMA32", dst: 'f', args: "fff", expr: "fma32(a, b, c)", hot: true,
+		step: "float64(a)*float64(b) + float64(c)", test: "fmaRounds(s)", quick: "float32(s)"},
+	{name: "UMaskFMA32", dst: 'f', args: "uff", expr: "fma32(float32(a&uint32(m)), b, c)", hot: true,
+		step: "float64(int32(a&uint32(m)))*float64(b) + float64(c)", test: "fmaRounds(s)", quick: "float32(s)"},
 	{name: "FMin32", dst: 'f', args: "ff", expr: "fmin32(a, b)"},
 	{name: "FMax32", dst: 'f', args: "ff", expr: "fmax32(a, b)"},
 	{name: "FOEq32", dst: 'u', args: "ff", expr: "b2u(a == b)", comm: true},
