@@ -34,6 +34,7 @@ type fake struct {
 	fail         atomic.Int64 // the commits up to and including this number, counted down, complete; then one fails
 	hang         atomic.Bool  // commits never complete
 
+	block    sync.Mutex // held by a test that keeps the device from executing
 	mu       sync.Mutex
 	last     chan struct{} // closed when the last committed buffer has ended
 	executed int           // dispatches
@@ -513,6 +514,8 @@ func (cb *fakeCB) commit() {
 // execute runs each stretch between barriers backwards.
 func (cb *fakeCB) execute() {
 	d := cb.dev
+	d.block.Lock()
+	defer d.block.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.executed += len(cb.cmds)
@@ -540,14 +543,19 @@ func (d *fake) counts() (dispatches, barriers int) {
 	return
 }
 
+// openFakes is how many runtimes on fakes there are: objects are counted when the last one has gone.
+var openFakes int
+
 // open opens a runtime on the fake, and checks at the end of the test that nothing of it is left.
 func (d *fake) open(t testing.TB, opts ...Option) *Runtime {
 	t.Helper()
 	before := objc.LiveObjects()
 	d.prepare()
+	openFakes++
 	t.Cleanup(func() {
 		d.id.Release()
-		if n := objc.LiveObjects(); n != before && !d.hang.Load() {
+		openFakes--
+		if n := objc.LiveObjects(); n != before && !d.hang.Load() && openFakes == 0 {
 			t.Errorf("%d objects leaked", n-before)
 		}
 		if n := objc.Parked(); n != 0 {
@@ -615,7 +623,7 @@ func bump(p *Pass, x Slice[uint32], v uint32) error {
 func withBuiltin(source string) Option {
 	return func(c *config) error {
 		c.library, c.haveLibrary = nil, false
-		c.builtin = builtin{data: []byte("fake"), source: func() string { return source }}
+		c.builtin = builtin{data: func() []byte { return []byte("fake") }, source: func() string { return source }}
 		return nil
 	}
 }

@@ -194,7 +194,11 @@ func (l *Launch) view(slot int, v View, access uint8) {
 		return
 	}
 	if e := v.invalid(); e != nil {
-		l.refuse(fmt.Sprintf("slot %d", slot), e.Have, e.Need, e.Err)
+		have := e.Have
+		if e.Arg != "" {
+			have = e.Arg + " of " + have
+		}
+		l.refuse(fmt.Sprintf("slot %d", slot), have, e.Need, e.Err)
 		return
 	}
 	if v.a.rt != l.rt {

@@ -48,7 +48,7 @@ func (rt *Runtime) loadLibrary() error {
 	defer objc.NewPool().Drain()
 	data, origin := rt.cfg.library, OriginUser
 	if !rt.cfg.haveLibrary {
-		data, origin = rt.cfg.builtin.data, OriginEmbedded
+		data, origin = rt.cfg.builtin.data(), OriginEmbedded
 	}
 	lib, err := rt.dev.NewLibraryWithData(data)
 	if err == nil && lib.IsNil() {

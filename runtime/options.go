@@ -49,7 +49,8 @@ type config struct {
 }
 
 func defaults() config {
-	return config{log: slog.New(slog.DiscardHandler), maxInFlight: DefaultMaxInFlight, timeout: DefaultTimeout, poolLimit: DefaultPoolLimit}
+	return config{log: slog.New(slog.DiscardHandler), builtin: embedded(),
+		maxInFlight: DefaultMaxInFlight, timeout: DefaultTimeout, poolLimit: DefaultPoolLimit}
 }
 
 func optionError(option, have, need string) *Error {

@@ -1,0 +1,20 @@
+package runtime
+
+import "github.com/ingot-metal/ingot/mtl"
+
+// bestDevice is the system's default device or, where the system names none, the first it has; the caller releases it.
+func bestDevice() (mtl.Device, error) {
+	dev, err := mtl.SystemDefaultDevice()
+	if err == nil {
+		return dev, nil
+	}
+	// A sandboxed process may be told of no default device and still see the list, and the other way round.
+	all := mtl.Devices()
+	if len(all) == 0 {
+		return mtl.Device{}, err
+	}
+	for _, d := range all[1:] {
+		d.Release()
+	}
+	return all[0], nil
+}
