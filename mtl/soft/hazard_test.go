@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
 )
 
 func TestByteSets(t *testing.T) {
@@ -252,4 +253,68 @@ func TestHeapHazards(t *testing.T) {
 	c.SetLabel("both")
 	r.hazardous(false, func(e mtl.ComputeCommandEncoder) { r.put(e, a, 0, 64, 1); r.put(e, b, 0, 64, 2) })
 	r.hazardous(true, func(e mtl.ComputeCommandEncoder) { r.put(e, b, 0, 64, 1); r.put(e, c, 64, 1, 2) }, `bytes 256 to 260 of buffer "both"`)
+}
+
+// TestHazardsAgainstModel encodes random reads and writes of ranges, with random barriers, and compares what is found with
+// a model: a hazard for programs that have one, and none for others.
+func TestHazardsAgainstModel(t *testing.T) {
+	const n = 48
+	r := newRig(t, Options{Order: Shuffled})
+	bufs := []mtl.Buffer{words(t, r.dev, make([]uint32, n)...), words(t, r.dev, make([]uint32, n)...)}
+	out := words(t, r.dev, make([]uint32, 64*n)...)
+	found, clean := 0, 0
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		var last [2][n]struct{ read, written bool } // since the last barrier
+		hazard := false
+		note := func(b int, from, len uint32, write bool) {
+			for i := from; i < from+len; i++ {
+				w := &last[b][i]
+				hazard = hazard || w.written || write && w.read
+			}
+			for i := from; i < from+len; i++ {
+				w := &last[b][i]
+				w.read, w.written = w.read || !write, w.written || write
+			}
+		}
+		pool := objc.NewPool()
+		cb := r.encode(mtl.DispatchTypeConcurrent, func(e mtl.ComputeCommandEncoder) {
+			for k := range uint(2 + rng.IntN(8)) {
+				switch b := rng.IntN(2); rng.IntN(6) {
+				case 0:
+					e.MemoryBarrierWithScope(mtl.BarrierScopeBuffers)
+					last = [2][n]struct{ read, written bool }{}
+				case 1:
+					e.MemoryBarrierWithResources([]mtl.Resource{bufs[b].Resource})
+					last[b] = [n]struct{ read, written bool }{}
+				case 2, 3:
+					from := rng.Uint32N(n - 8)
+					len := 1 + rng.Uint32N(8)
+					note(b, from, len, true)
+					r.put(e, bufs[b], from, len, 1)
+				default:
+					from := rng.Uint32N(n - 8)
+					len := 1 + rng.Uint32N(8)
+					note(b, from, len, false)
+					e.SetComputePipelineState(r.pipeline("get"))
+					e.SetBuffer(bufs[b], 0, 0)
+					e.SetBuffer(out, k*4*n, 1)
+					e.SetBytes(constants(from, 0), 2)
+					e.DispatchThreads(size(uint(len)), size(uint(len)))
+				}
+			}
+		})
+		cb.Commit()
+		cb.WaitUntilCompleted()
+		if hazard {
+			found++
+			require.ErrorContains(t, cb.Error(), "hazard without a barrier", "seed %d", seed)
+		} else {
+			clean++
+			require.NoError(t, cb.Error(), "seed %d", seed)
+		}
+		pool.Drain()
+	}
+	require.Greater(t, found, 50)
+	require.Greater(t, clean, 50)
 }

@@ -1,0 +1,43 @@
+// Package soft is a Metal device in Go. It answers Metal's selectors for compute with Go objects, so that a program
+// written against package mtl runs on it unchanged, on any system, beside a GPU or instead of one:
+//
+//	import _ "github.com/ingot-metal/ingot/mtl/soft" // mtl.SystemDefaultDevice finds it where there is no GPU
+//
+// [New] makes a device that pretends to be a particular system: its GPU families, macOS version, limits, and the ways
+// in which real systems fail (see [Options] and [Inject]). Kernels are executed by package simt, from the same libraries
+// that a GPU takes.
+//
+// # How strict it is
+//
+// Everything that Metal leaves undefined is an error here, reported by the command buffer in which it happens
+// (MTLCommandBufferErrorDomain) with the encoder, the dispatch, the kernel, the slot and the bytes:
+//
+//   - accesses outside of a buffer, misaligned ones, unbound slots, offsets beyond the buffer or not aligned as the argument
+//     needs, constants shorter than their type, threadgroups over the pipeline's limit, threadgroup memory of no length or
+//     over the device's limit, divergent barriers, kernels that do not end;
+//   - hazards: two dispatches that no barrier separates, in a concurrent encoder or an indirect command buffer, touch
+//     the same byte and one of them writes it. The detection is exact. It costs nothing where two dispatches cannot
+//     meet; those that bind the same buffer, which one of them may write, run slower, as every access is noted;
+//   - buffers that only an indirect command names and that are neither declared with useResource or useHeap nor in a residency
+//     set; pipelines made without support for indirect command buffers; commands changed while they are executed;
+//   - buffers and pipelines that were released too early, where nothing held them;
+//   - misuse of the objects: encoding after endEncoding, two encoders at a time, unknown selectors, objects of another
+//     device or class, ranges outside of their object.
+//
+// A command buffer that was misused while it was encoded is not executed at all. Misuse that no command buffer can
+// report (a bad message to a device, say) fails the next one that is committed. Later command buffers of a queue run
+// after one that failed, as in Metal.
+//
+// # Order
+//
+// Command buffers of one queue run one after the other, each spread over all cores; queues run side by side. Dispatches
+// that no barrier orders run in the order of [Options.Order], which Metal does not promise.
+//
+// Hazards between encoders are not looked for: encoders of a queue run in order here, even where a resource is not
+// tracked and Metal would need a fence.
+//
+// # What is missing
+//
+// Textures, samplers, argument buffers, function tables, counters, dynamic libraries and drawing are not there; what
+// asks for them gets an error, as from a Metal device without them.
+package soft
