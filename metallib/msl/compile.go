@@ -2,9 +2,13 @@ package msl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/metallib/air"
@@ -50,36 +54,71 @@ func Compile(ctx context.Context, source string, opts Options) (*metallib.Librar
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range u.kernels {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("msl: %w", err)
-		}
-		f, err := c.kernel(bitcode, u, k)
-		if err != nil {
-			return nil, err
-		}
-		lib.Functions = append(lib.Functions, *f)
+	lib.Functions, err = c.kernels(ctx, bitcode, u)
+	if err != nil {
+		return nil, err
 	}
 	return lib, nil
 }
 
+// kernels lowers all kernels, as many at a time as there are processors.
+func (c *compiler) kernels(ctx context.Context, bitcode []byte, u *unit) ([]metallib.Function, error) {
+	out := make([]metallib.Function, len(u.kernels))
+	errs := make([]error, len(u.kernels))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(u.kernels)) {
+		workers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(out) {
+					return
+				}
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					out[i], errs[i] = c.kernel(bitcode, u, u.kernels[i])
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("msl: %w", err)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, c.refused(err)
+		}
+	}
+	return out, nil
+}
+
 // kernel makes the library's function of one kernel.
-func (c *compiler) kernel(bitcode []byte, u *unit, k *kernelInfo) (*metallib.Function, error) {
+func (c *compiler) kernel(bitcode []byte, u *unit, k *kernelInfo) (metallib.Function, error) {
 	m, constants, err := lower(bitcode, u, k)
 	if err != nil {
-		return nil, c.refused(err)
+		return metallib.Function{}, err
 	}
-	f := &metallib.Function{Name: k.name, Type: metallib.Kernel, Constants: constants}
+	f := metallib.Function{Name: k.name, Type: metallib.Kernel, Constants: constants}
 	if f.Bitcode, err = air.Write(m); err != nil {
-		return nil, fmt.Errorf("msl: kernel %s: %w", k.name, err)
+		return metallib.Function{}, &kernelError{k.line, fmt.Errorf("kernel %s: %w", k.name, err)}
 	}
 	c.keep(k.name+".air", f.Bitcode)
 	return f, nil
 }
 
-// refused makes an error of the later stages one about the source, whose line they do not know.
+// refused makes an error of the later stages one about the source, at the kernel that it is about.
 func (c *compiler) refused(err error) error {
-	return &Error{Diagnostics: []Diagnostic{{File: c.opts.Name, Severity: SeverityError, Message: err.Error()}}}
+	d := Diagnostic{File: c.opts.Name, Severity: SeverityError, Message: err.Error()}
+	var k *kernelError
+	if errors.As(err, &k) && c.rewritten != nil {
+		if at, ok := c.rewritten.position(k.line, 1); ok {
+			ds := []Diagnostic{{Severity: SeverityError, Message: d.Message, at: at}}
+			c.sources.resolve(ds)
+			d = ds[0]
+			d.File = c.displayName(d.File)
+		}
+	}
+	return &Error{Diagnostics: []Diagnostic{d}}
 }
 
 // A compiler is one compilation: a folder for clang to work in, and the way back to the source.
@@ -89,6 +128,7 @@ type compiler struct {
 	// dir holds our headers and the stages; mainFile is the source in it.
 	dir, mainFile string
 	sources       *sourceMap
+	rewritten     *emitted
 }
 
 func newCompiler(opts Options) (*compiler, error) {
@@ -154,7 +194,8 @@ func (c *compiler) frontEnd(ctx context.Context, source string) (string, *rewrit
 		}
 		return "", nil, &Error{Diagnostics: r.errors}
 	}
-	text, err := c.generate(ctx, emit(tokens))
+	c.rewritten = emit(tokens)
+	text, err := c.generate(ctx, c.rewritten)
 	return text, r, err
 }
 

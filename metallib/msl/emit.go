@@ -13,8 +13,8 @@ type emitted struct {
 
 // A mark says which token begins at a column.
 type mark struct {
-	column, end int
-	at          position
+	column int
+	at     position
 }
 
 // emit prints tokens. A token of a new line begins a line, so that lines stay short enough to find one's way.
@@ -37,21 +37,17 @@ func emit(ts []token) *emitted {
 			column++
 		}
 		line = max(line, t.at.outLine)
-		text := t.text
-		if t.kind == directive {
-			text = strings.ReplaceAll(text, "\\\n", " ")
-		}
-		b.WriteString(text)
+		b.WriteString(t.text)
 		last := len(e.lines) - 1
-		e.lines[last] = append(e.lines[last], mark{column: column, end: column + len(text), at: t.at})
-		column += len(text)
+		e.lines[last] = append(e.lines[last], mark{column: column, at: t.at})
+		column += len(t.text)
 	}
 	b.WriteByte('\n')
 	e.text = b.String()
 	return e
 }
 
-// position is where the token at a line and column of the emitted text came from.
+// position is where a line and column of the emitted text came from: the token there, and how far into or behind it.
 func (e *emitted) position(line, column int) (position, bool) {
 	if line < 1 || line >= len(e.lines) {
 		return position{}, false
@@ -61,5 +57,7 @@ func (e *emitted) position(line, column int) (position, bool) {
 	if i < 0 {
 		return position{}, false
 	}
-	return marks[i].at, true
+	at := marks[i].at
+	at.outColumn += column - marks[i].column
+	return at, true
 }

@@ -56,7 +56,7 @@ func lower(bitcode []byte, u *unit, k *kernelInfo) (*air.Module, []metallib.Cons
 		l.constants, l.prune, l.threadgroup, l.instructions, l.prune, l.retype, l.attributes, l.header, l.metadata,
 	} {
 		if err := pass(); err != nil {
-			return nil, nil, fmt.Errorf("kernel %s: %w", k.name, err)
+			return nil, nil, &kernelError{k.line, fmt.Errorf("kernel %s: %w", k.name, err)}
 		}
 	}
 	if err := air.Verify(m); err != nil {

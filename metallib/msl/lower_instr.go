@@ -14,6 +14,8 @@ type rewriting struct {
 	out   []*air.Instr
 	// with are the values that took the place of instructions.
 	with map[air.Value]air.Value
+	// parts are the members of results that exist only taken apart.
+	parts map[air.Value][2]air.Value
 }
 
 func (w *rewriting) add(in *air.Instr) *air.Instr {
@@ -55,10 +57,11 @@ func (l *lowering) declare(name string, t *air.Type) *air.Function {
 // instructions puts Metal's instructions and intrinsics in the place of those that its back end does not take.
 func (l *lowering) instructions() error {
 	with := map[air.Value]air.Value{}
+	parts := map[air.Value][2]air.Value{}
 	functions := append([]*air.Function(nil), l.m.Functions...) // declarations are added on the way
 	for _, f := range functions {
 		for _, b := range f.Blocks {
-			w := &rewriting{lowering: l, block: b, with: with}
+			w := &rewriting{lowering: l, block: b, with: with, parts: parts}
 			for _, in := range b.Instrs {
 				in.Flags &^= air.Fast
 				if err := w.instr(in); err != nil {
@@ -73,7 +76,20 @@ func (l *lowering) instructions() error {
 }
 
 func (w *rewriting) instr(in *air.Instr) error {
+	if t := in.Ty.Scalar(); t.Kind == air.IntKind && t.Bits > 64 || t.Kind == air.DoubleKind {
+		return fmt.Errorf("values of type %s have no counterpart in AIR", in.Ty)
+	}
+	for _, a := range in.Args {
+		if _, apart := w.parts[a]; apart && in.Op != air.OpExtractValue {
+			return fmt.Errorf("the result of an operation with overflow is used as a whole")
+		}
+	}
 	switch in.Op {
+	case air.OpExtractValue:
+		if parts, ok := w.parts[in.Args[0]]; ok && len(in.Indices) == 1 && in.Indices[0] < 2 {
+			w.with[in] = parts[in.Indices[0]]
+			return nil
+		}
 	case air.OpSIToFP, air.OpUIToFP, air.OpFPToSI, air.OpFPToUI:
 		return w.convert(in)
 	case air.OpFPTrunc, air.OpFPExt:

@@ -52,6 +52,8 @@ func (w *rewriting) intrinsic(in *air.Instr, full string) error {
 	case name == "scmp" || name == "ucmp", strings.HasPrefix(name, "scmp.") || strings.HasPrefix(name, "ucmp."):
 		w.threeWay(in, strings.HasPrefix(name, "s"))
 		return nil
+	case strings.HasSuffix(name, ".with.overflow"):
+		return w.overflow(in, name)
 	case name == "is.fpclass":
 		w.fpClass(in)
 		return nil
@@ -98,6 +100,52 @@ func (w *rewriting) threeWay(in *air.Instr, signed bool) {
 	above := w.op(air.OpZExt, in.Ty, w.compare(air.OpICmp, gt, in.Args[0], in.Args[1]))
 	below := w.op(air.OpZExt, in.Ty, w.compare(air.OpICmp, lt, in.Args[0], in.Args[1]))
 	w.with[in] = w.op(air.OpSub, in.Ty, above, below)
+}
+
+// overflow computes the result of an operation and whether it overflowed; the two are taken apart where they are used.
+func (w *rewriting) overflow(in *air.Instr, name string) error {
+	a, b := in.Args[0], in.Args[1]
+	t := a.Type()
+	zero := w.splat(t, 0)
+	var result *air.Instr
+	var flag air.Value
+	switch op := strings.TrimSuffix(name, ".with.overflow"); op {
+	case "uadd":
+		result = w.op(air.OpAdd, t, a, b)
+		flag = w.compare(air.OpICmp, air.ICmpULT, result, a)
+	case "usub":
+		result = w.op(air.OpSub, t, a, b)
+		flag = w.compare(air.OpICmp, air.ICmpULT, a, b)
+	case "sadd", "ssub":
+		// A sum overflows if its sign is that of neither operand; a difference, if the operands' signs differ and its own
+		// is not the first one's.
+		var signs *air.Instr
+		if op == "sadd" {
+			result = w.op(air.OpAdd, t, a, b)
+			signs = w.op(air.OpXor, t, result, b)
+		} else {
+			result = w.op(air.OpSub, t, a, b)
+			signs = w.op(air.OpXor, t, a, b)
+		}
+		both := w.op(air.OpAnd, t, w.op(air.OpXor, t, result, a), signs)
+		flag = w.compare(air.OpICmp, air.ICmpSLT, both, zero)
+	case "umul", "smul":
+		suffix, err := typeSuffix(t)
+		if err != nil || t.ScalarBits() != 32 && t.ScalarBits() != 64 {
+			return fmt.Errorf("llvm.%s on %s has no counterpart in AIR", name, t)
+		}
+		result = w.op(air.OpMul, t, a, b)
+		high := w.call("air.mul_hi."+op[:1]+"."+suffix, t, a, b)
+		var expected air.Value = zero
+		if op == "smul" {
+			expected = w.op(air.OpAShr, t, result, w.splat(t, uint64(t.ScalarBits()-1)))
+		}
+		flag = w.compare(air.OpICmp, air.ICmpNE, high, expected)
+	default:
+		return fmt.Errorf("llvm.%s has no counterpart in AIR", name)
+	}
+	w.parts[in] = [2]air.Value{result, flag}
+	return nil
 }
 
 // Classes of floating-point numbers as llvm.is.fpclass numbers them.

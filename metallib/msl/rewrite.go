@@ -113,13 +113,17 @@ func joined(ts []token) string {
 	return b.String()
 }
 
-// glues tells whether two tokens would read as one without white space between them.
+// glues tells whether two tokens would not read as those two without white space between them.
 func glues(a, b token) bool {
 	if a.text == "" || b.text == "" {
 		return false
 	}
-	word := func(c byte) bool { return isLetter(c) || isDigit(c) }
-	return word(a.text[len(a.text)-1]) && word(b.text[0]) || a.kind == punct && b.kind == punct && !a.is(">") && punctLength(a.text+b.text) > len(a.text)
+	const apart = "()[]{};,"
+	if a.kind == punct && strings.Contains(apart, a.text) || b.kind == punct && strings.Contains(apart, b.text) {
+		return false
+	}
+	again, errs := tokenize(a.text+b.text, "")
+	return len(errs) > 0 || len(again) != 2 || again[0].text != a.text
 }
 
 // vectorTypes are the names of the vector types.

@@ -61,7 +61,9 @@ func braceScope(ts []token, i int, outer scope) scope {
 			return functionScope // a lambda without parameters
 		}
 		return valueScope
-	case before.is(";"), before.is("{"), before.is("}"), before.kind == directive:
+	case before.is("}"):
+		return functionScope // after the last initialiser of a constructor
+	case before.is(";"), before.is("{"), before.kind == directive:
 		if outer == functionScope {
 			return functionScope
 		}

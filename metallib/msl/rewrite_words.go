@@ -16,8 +16,8 @@ var renamed = words(`global local generic private_ pipe read_only write_only rea
 func (r *rewriter) rewriteWords(ts []token) []token {
 	out := make([]token, 0, len(ts))
 	for i, t := range ts {
-		if t.kind == directive && strings.Contains(t.text, "METAL") {
-			continue // #pragma METAL …: nothing that clang knows
+		if t.kind == directive && droppedPragma(t.text) {
+			continue
 		}
 		if t.kind != identifier || at(ts, i-1).is(".") || at(ts, i-1).is("->") {
 			out = append(out, t)
@@ -36,6 +36,16 @@ func (r *rewriter) rewriteWords(ts []token) []token {
 		}
 	}
 	return out
+}
+
+// droppedPragma tells whether a directive allows the compiler to be less exact with floating-point numbers, which this one
+// never is, or is one of Metal's own.
+func droppedPragma(line string) bool {
+	w := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "#"))
+	if len(w) < 2 || w[0] != "pragma" {
+		return false
+	}
+	return w[1] == "METAL" || w[1] == "STDC" || len(w) > 2 && w[1] == "clang" && w[2] == "fp"
 }
 
 // unsupported are words of MSL that this compiler has no translation for.

@@ -41,7 +41,11 @@ func (m *sourceMap) column(p position) int {
 	if want < 0 {
 		return source[0].at.outColumn
 	}
-	return source[align(source, output)[want]].at.outColumn
+	from := source[align(source, output)[want]]
+	if from.text != output[want].text {
+		return from.at.outColumn
+	}
+	return from.at.outColumn + p.outColumn - output[want].at.outColumn
 }
 
 // align finds, for each token of the output, the token of the source that it is or came from: the longest common

@@ -126,6 +126,9 @@ func (z *tokenizer) next() {
 		z.emit(identifier, n)
 	case isDigit(c) || c == '.' && len(rest) > 1 && isDigit(rest[1]):
 		z.emit(number, numberLength(rest))
+	case !strings.ContainsRune("{}[]()<>;:,.?!~+-*/%&|^=", rune(c)):
+		z.fail(z.pos, "stray "+strconv.QuoteRune(rune(c)))
+		z.skip(1)
 	default:
 		z.emit(punct, punctLength(rest))
 	}
@@ -147,7 +150,12 @@ func (z *tokenizer) directive() {
 		z.pos.file, z.pos.line = file, number
 		return
 	}
+	if strings.HasSuffix(line, "\\") {
+		z.fail(z.pos, "directive without an end")
+	}
 	z.emit(directive, n)
+	last := &z.tokens[len(z.tokens)-1]
+	last.text = strings.ReplaceAll(last.text, "\\\n", " ")
 }
 
 // lineMarker reads the preprocessor's `# 12 "file" flags` and `#line 12 "file"`.
@@ -219,8 +227,8 @@ func numberLength(s string) int {
 	return n
 }
 
-var punctuators = []string{"<<=", ">>=", "...", "->*", "<=>", "::", "->", "<<", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
-	"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", ".*"}
+var punctuators = []string{"<<=", "...", "->*", "<=>", "::", "->", "<<", "<=", ">=", "==", "!=", "&&", "||", "++", "--",
+	"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", ".*"}
 
 // punctLength does not join >> : it would hide the ends of two template argument lists. The output joins them again,
 // since they stay without white space between them.

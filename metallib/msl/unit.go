@@ -3,6 +3,7 @@ package msl
 import (
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -21,7 +22,18 @@ type kernelInfo struct {
 	symbol, name string
 	maxThreads   int
 	params       []paramInfo
+	// line is that of the kernel in the rewritten source.
+	line int
 }
+
+// A kernelError is a mistake in the declaration of a kernel.
+type kernelError struct {
+	line int
+	err  error
+}
+
+func (e *kernelError) Error() string { return e.err.Error() }
+func (e *kernelError) Unwrap() error { return e.err }
 
 // A paramInfo is one parameter of a kernel.
 type paramInfo struct {
@@ -68,7 +80,7 @@ func newUnit(t *irText, r *rewriter) (*unit, error) {
 			continue
 		}
 		if other, ok := names[k.name]; ok {
-			return nil, fmt.Errorf("two kernels are called %s (%s and %s)", k.name, other, k.symbol)
+			return nil, &kernelError{k.line, fmt.Errorf("two kernels are called %s (%s and %s)", k.name, other, k.symbol)}
 		}
 		names[k.name] = k.symbol
 		u.kernels = append(u.kernels, k)
@@ -93,10 +105,12 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 	if !isKernel {
 		return nil, nil
 	}
-	source := t.node(f.debug)["name"]
+	sub := t.node(f.debug)
+	source := sub["name"]
+	k.line, _ = strconv.Atoi(sub["line"])
 	if k.name == "" {
 		if strings.Contains(source, "<") {
-			return nil, fmt.Errorf("kernel %s is an instance of a template and needs a name: [[host_name(\"…\")]]", source)
+			return nil, &kernelError{k.line, fmt.Errorf("kernel %s is an instance of a template and needs a name: [[host_name(\"…\")]]", source)}
 		}
 		k.name = source
 	}
@@ -107,7 +121,7 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 	sort.Ints(positions)
 	for i, at := range positions {
 		if i != at {
-			return nil, fmt.Errorf("kernel %s: parameter %d has no name", k.name, i)
+			return nil, &kernelError{k.line, fmt.Errorf("kernel %s: parameter %d has no name", k.name, i)}
 		}
 		p := f.params[at]
 		info := paramInfo{name: p.name, typ: t.debugType(p.typ, 0), slot: -1}
