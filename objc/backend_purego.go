@@ -16,7 +16,7 @@ import (
 var lib struct {
 	once sync.Once
 	err  error
-	libs [Libraries][]uintptr
+	libs [Libraries]library
 
 	msgSend, msgSendStret                       uintptr
 	registerName, getClass, objectClass, nameOf uintptr
@@ -35,17 +35,8 @@ func backendAvailable() error {
 }
 
 func openReal() error {
-	for l, paths := range libraryPaths() {
-		for _, path := range paths {
-			h, err := purego.Dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL)
-			if err != nil {
-				if l == int(Metal) { // asked for by CallC, which says so
-					continue
-				}
-				return fmt.Errorf("no Objective-C runtime: %w", err)
-			}
-			lib.libs[l] = append(lib.libs[l], h)
-		}
+	if err := openLibrary(System); err != nil {
+		return fmt.Errorf("no Objective-C runtime: %w", err)
 	}
 	type symbol struct {
 		name string
@@ -78,18 +69,43 @@ func openReal() error {
 	return nil
 }
 
-func findSymbol(l Library, name string) (uintptr, error) {
+// library is opened when something of it is asked for.
+type library struct {
+	once    sync.Once
+	handles []uintptr
+	err     error
+}
+
+func openLibrary(l Library) error {
 	if l < 0 || l >= Libraries {
-		return 0, fmt.Errorf("objc: there is no library %d", l)
+		return fmt.Errorf("objc: there is no library %d", l)
 	}
-	err := fmt.Errorf("objc: the library of %s is not here", name)
-	for _, h := range lib.libs[l] {
+	b := &lib.libs[l]
+	b.once.Do(func() {
+		for _, path := range libraryPaths()[l] {
+			h, err := purego.Dlopen(path, purego.RTLD_LAZY|purego.RTLD_GLOBAL)
+			if err != nil {
+				b.err = err
+				return
+			}
+			b.handles = append(b.handles, h)
+		}
+	})
+	return b.err
+}
+
+func findSymbol(l Library, name string) (uintptr, error) {
+	if err := openLibrary(l); err != nil {
+		return 0, fmt.Errorf("objc: looking for %s: %w", name, err)
+	}
+	var err error
+	for _, h := range lib.libs[l].handles {
 		var address uintptr
 		if address, err = purego.Dlsym(h, name); err == nil && address != 0 {
 			return address, nil
 		}
 	}
-	return 0, err
+	return 0, fmt.Errorf("objc: there is no %s: %w", name, err)
 }
 
 // withCString calls fn with the address of name and a NUL, outside any stack.
@@ -112,6 +128,13 @@ func backendRegisterName(name string) SEL {
 
 func backendGetClass(name string) Class {
 	if backendAvailable() != nil {
+		return 0
+	}
+	if c := withCString(lib.getClass, name); c != 0 {
+		return Class(c)
+	}
+	// A class of Metal may be asked for before anything else of Metal is.
+	if openLibrary(Metal) != nil {
 		return 0
 	}
 	return Class(withCString(lib.getClass, name))

@@ -214,6 +214,12 @@ func TestRealFloatArguments(t *testing.T) {
 	if x[at] != uint64(id) || x[at+2] != 0 || x[at+3] != 7 || uint32(d[0]) != uint32(float32Bits(1.5)) || uint32(d[1]) != uint32(float32Bits(-2.5)) {
 		t.Errorf("%x %x", x, d)
 	}
+	if c, err := Constant(System, "canary_message"); err != nil || c != id {
+		t.Error("the first word of a variable of the double:", c, err)
+	}
+	if _, err := Constant(Metal, "no_such_variable"); err == nil {
+		t.Error("a variable from nowhere")
+	}
 	NewMessage("presentDrawable:atTime:", "v@:@d").Send(id, 0, float64Bits(2.5))
 	if _, d, _ = canaryMessage(t); d[0] != uint64(float64Bits(2.5)) {
 		t.Errorf("%x", d)

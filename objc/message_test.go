@@ -231,6 +231,9 @@ func TestNoRuntime(t *testing.T) {
 	if _, err := CallC(Metal, "MTLCreateSystemDefaultDevice"); err == nil {
 		t.Error("a device from nowhere")
 	}
+	if _, err := Constant(Metal, "MTLCommandBufferErrorDomain"); err == nil {
+		t.Error("a constant from nowhere")
+	}
 	if _, err := NewBlock(0x1000, 0, func([]uintptr) {}); err == nil {
 		t.Error("a block from nowhere")
 	}

@@ -229,3 +229,25 @@ func TestCallArrays(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func FuzzSelector(f *testing.F) {
+	for _, s := range []string{"a", "a:", "a:b:", ":", "a::", "1a", "a b", "", "ä:"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if sel := RegisterName(name); name != "" && sel.String() != name {
+			t.Fatalf("%q came back as %q", name, sel)
+		}
+		defer func() {
+			if r := recover(); (r == nil) != validSelector(name) {
+				t.Errorf("%q: valid %t, panic %v", name, validSelector(name), r)
+			}
+		}()
+		id := NewGoClass("Fuzz", map[string]Method{name: func(c *Call) { c.Return(uintptr(c.NArg())) }}).New(nil)
+		defer id.Release()
+		words := make([]uintptr, strings.Count(name, ":")%maxWords)
+		if n := Send(id, RegisterName(name), words...); int(n) != len(words) {
+			t.Errorf("%q: %d words, want %d", name, n, len(words))
+		}
+	})
+}

@@ -39,6 +39,8 @@ var pools struct {
 // Every pool is drained by the goroutine that opened it:
 //
 //	defer objc.NewPool().Drain()
+//
+// What a goroutine leaves in a pool that it never drains is lost.
 func NewPool() Pool {
 	runtime.LockOSThread()
 	f := poolFrame{}
