@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -103,6 +104,9 @@ func TestTeacherForced(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := position - len(c.PromptIDs) + 1 // in the continuation
+			if at > 8 && testing.Short() {
+				break
+			}
 			if at < 0 {
 				continue
 			}
@@ -132,7 +136,7 @@ func TestTeacherForced(t *testing.T) {
 			t.Errorf("%q: mean difference %g, allowed is %g", c.Prompt, mean, meanDifference)
 		}
 		state, err := m.progress()
-		if err != nil || state.Status != nn.DecodeRunning || int(state.Position) != len(c.all())-1 || state.Produced != 0 {
+		if err != nil || state.Status != nn.DecodeRunning || (!testing.Short() && int(state.Position) != len(c.all())-1) || state.Produced != 0 {
 			t.Errorf("%q: after the text: %+v %v", c.Prompt, state, err)
 		}
 	}
@@ -167,7 +171,7 @@ func TestCheck(t *testing.T) {
 			}
 			args := []string{"-check", "-n", "150", "-model", c.dir}
 			if testing.Short() {
-				args = []string{"-check", "-n", "12", "-model", c.dir, "-prompt", "Once upon a time"}
+				args = []string{"-check", "-n", "5", "-model", c.dir, "-prompt", "Once upon a time"}
 			}
 			var out, errs bytes.Buffer
 			if code := run(context.Background(), args, &out, &errs); code != 0 {
@@ -197,7 +201,7 @@ func TestMessages(t *testing.T) {
 	}
 	ids := src.encode("Once upon a time")
 	for _, w := range []way{direct, replayed} {
-		c, err := m.hostCost(context.Background(), w, ids)
+		c, err := m.hostCost(context.Background(), w, ids, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,19 +217,22 @@ func TestMessages(t *testing.T) {
 
 // The program as it is used.
 func TestRun(t *testing.T) {
-	want := "Once upon a time there was a hungry boy named Kai."
+	n, want := "11", "Once upon a time there was a hungry boy named Kai."
+	if testing.Short() {
+		n, want = "3", "Once upon a time there was a"
+	}
 	for _, args := range [][]string{
-		{"-prompt", "Once upon a time", "-n", "11", "-stats"},
-		{"-prompt", "Once upon a time", "-n", "11", "-direct", "-model", embeddedModel},
+		{"-prompt", "Once upon a time", "-n", n, "-stats"},
+		{"-prompt", "Once upon a time", "-n", n, "-direct", "-model", embeddedModel},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), args, &out, &errs); code != 0 {
 			t.Fatalf("code %d\n%s%s", code, errs.String(), out.String())
 		}
-		if got := out.String(); !strings.HasPrefix(got, want[:35]) || !strings.HasSuffix(got, "\n") {
+		if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\n") {
 			t.Errorf("got %q", got)
 		}
-		for _, part := range []string{"model: ", "device: ", "library: ", "5 tokens read, 11 written", "tokens/s", "as long as asked for"} {
+		for _, part := range []string{"model: ", "device: ", "library: ", "5 tokens read, " + n + " written", "tokens/s", "as long as asked for"} {
 			if !strings.Contains(errs.String(), part) {
 				t.Errorf("%q is missing in\n%s", part, errs.String())
 			}
@@ -279,12 +286,13 @@ func TestEndings(t *testing.T) {
 		t.Error("an empty prompt was accepted")
 	}
 
-	// The end of the golden text, fed up to where only the end token is missing.
-	g := readGolden(t, os.DirFS(embeddedModel))
-	lena := g.Cases[3].all()
-	_, m = open(t, "", len(lena), 6)
-	if r, err = m.generate(ctx, lena[:len(lena)-1], replayed, nothing); err != nil || r.end != nn.DecodeEndToken || !slices.Equal(r.tokens, []uint32{1}) {
-		t.Errorf("%+v %v", r, err)
+	// Any of several end tokens ends a text; the host stops where the device does, though it had submitted more.
+	dir := copyModel(t)
+	edit(t, dir, gemma3.ConfigFile, replace(`"eos_token_id": 1`, fmt.Sprintf(`"eos_token_id": [1, %d]`, again.tokens[1])))
+	_, m = open(t, dir, 5, 6)
+	ended, err := m.generate(ctx, ids, replayed, nothing)
+	if err != nil || ended.end != nn.DecodeEndToken || !slices.Equal(ended.tokens, again.tokens[:2]) {
+		t.Errorf("%+v %v", ended, err)
 	}
 }
 

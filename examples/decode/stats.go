@@ -22,16 +22,16 @@ const (
 	measuredSteps = 15
 )
 
-// hostCost measures one way. Steps after the end of a text do the same work again.
-func (m *model) hostCost(ctx context.Context, w way, prompt []uint32) (cost, error) {
+// hostCost measures one way, over that many steps. Steps after the end of a text do the same work again.
+func (m *model) hostCost(ctx context.Context, w way, prompt []uint32, steps int) (cost, error) {
 	if err := m.start(prompt); err != nil {
 		return cost{}, err
 	}
 	var times []time.Duration
 	var messages atomic.Int64
 	defer objc.SetTrace(nil)
-	for i := range warmSteps + measuredSteps + 1 {
-		counting := i == warmSteps+measuredSteps
+	for i := range warmSteps + steps + 1 {
+		counting := i == warmSteps+steps
 		if counting {
 			objc.SetTrace(func(objc.ID, objc.SEL) { messages.Add(1) })
 		}
@@ -57,7 +57,7 @@ func (m *model) hostCost(ctx context.Context, w way, prompt []uint32) (cost, err
 func measure(ctx context.Context, m *model, prompt []uint32, out io.Writer) error {
 	fmt.Fprintf(out, "\nhost work per token, %d kernels:\n", m.kernels)
 	for _, w := range ways {
-		c, err := m.hostCost(ctx, w, prompt)
+		c, err := m.hostCost(ctx, w, prompt, measuredSteps)
 		if err != nil {
 			return err
 		}
