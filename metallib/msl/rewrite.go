@@ -140,7 +140,7 @@ var vectorTypes = func() map[string]bool {
 
 // collectNames finds the names of aliases, type parameters and templates.
 func (r *rewriter) collectNames(ts []token) {
-	r.types = map[string]bool{}
+	r.types = map[string]bool{"half": true, "bfloat": true} // clang converts neither to the other
 	for t := range vectorTypes {
 		r.types[t] = true
 	}

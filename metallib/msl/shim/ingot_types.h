@@ -46,22 +46,38 @@ typedef int4 bool4;
 template<typename T> struct __element { typedef T type; static constexpr int lanes = 1; };
 template<typename T, int N> struct __element<__vec<T, N>> { typedef T type; static constexpr int lanes = N; };
 
-template<typename E, typename S> __INLINE constexpr E __convert(S s) { return (E)s; }
-template<typename E, typename S, int N> __INLINE constexpr __vec<E, N> __convert(__vec<S, N> s) { return __builtin_convertvector(s, __vec<E, N>); }
+// Conversions. clang has none between half and bfloat, which go by way of float: that is exact one way and rounds once
+// the other.
+template<typename A, typename B> constexpr bool __by_float =
+  __is_same(A, half) && __is_same(B, bfloat) || __is_same(A, bfloat) && __is_same(B, half);
+template<typename T, int N> struct __packed;
+template<typename E, typename S> __INLINE constexpr E __convert(S s) {
+  if constexpr (__by_float<E, S>) return (E)(float)s;
+  else return (E)s;
+}
+template<typename E, typename S, int N> __INLINE constexpr __vec<E, N> __convert(__vec<S, N> s) {
+  if constexpr (__by_float<E, S>) return __builtin_convertvector(__builtin_convertvector(s, __vec<float, N>), __vec<E, N>);
+  else return __builtin_convertvector(s, __vec<E, N>);
+}
+template<typename E, typename S, int N> __INLINE constexpr __vec<E, N> __convert(__packed<S, N> s) { return __convert<E>((__vec<S, N>)s); }
 
 // T(a...) and (T)a for a T that is or may be a vector.
 template<typename T> struct __maker {
   template<typename... A> static __INLINE constexpr T make(A... a) { return T(a...); }
-  template<typename A> static __INLINE constexpr T make(A a) { return (T)a; }
+  template<typename A> static __INLINE constexpr T make(A a) {
+    if constexpr (__by_float<T, A>) return (T)(float)a;
+    else return (T)a;
+  }
 };
 template<typename E, int N> struct __maker<__vec<E, N>> {
   typedef __vec<E, N> V;
   static __INLINE constexpr V make() { return V(E(0)); }
-  template<typename S> static __INLINE constexpr V make(S s) { return V((E)s); }
+  template<typename S> static __INLINE constexpr V make(S s) { return V(__convert<E>(s)); }
   template<typename S, int M> static __INLINE constexpr V make(__vec<S, M> s) {
     static_assert(M == N, "a vector is converted to one of another length");
-    return __builtin_convertvector(s, V);
+    return __convert<E>(s);
   }
+  template<typename S, int M> static __INLINE constexpr V make(__packed<S, M> s) { return make((__vec<S, M>)s); }
   template<typename A, typename B, typename... R> static __INLINE constexpr V make(A a, B b, R... r) {
     return V{__convert<E>(a), __convert<E>(b), __convert<E>(r)...};
   }
