@@ -229,3 +229,12 @@ func BenchmarkDispatchThreads(b *testing.B) {
 		e.DispatchThreads(Size{1024, 1, 1}, Size{64, 1, 1})
 	}
 }
+
+func TestSharedCaptureManager(t *testing.T) {
+	if objc.Available() == nil {
+		t.Skip("there is an Objective-C runtime")
+	}
+	if m := SharedCaptureManager(); !m.IsNil() || m.IsCapturing() {
+		t.Error("a manager from nowhere")
+	}
+}

@@ -86,9 +86,6 @@ var valueClasses = []valueClass{
 	{"MTLComputePassDescriptor", []property{
 		{get: "dispatchType", set: "setDispatchType:", words: 1, object: false, initial: 0},
 	}},
-	{"MTLCaptureManager", []property{
-		{get: "defaultCaptureScope", set: "setDefaultCaptureScope:", words: 1, object: true, initial: 0},
-	}},
 	{"MTLCaptureDescriptor", []property{
 		{get: "destination", set: "setDestination:", words: 1, object: false, initial: 0},
 	}},

@@ -241,3 +241,20 @@ func BenchmarkGenerate(b *testing.B) {
 		}
 	}
 }
+
+func TestGoName(t *testing.T) {
+	for _, c := range []struct {
+		m    Method
+		want string
+	}{
+		{Method{Sel: "label"}, "Label"},
+		{Method{Sel: "setBuffer:offset:atIndex:"}, "SetBuffer"},
+		{Method{Sel: "GPUStartTime"}, "GPUStartTime"},
+		{Method{Sel: "gpuAddress", Go: "GPUAddress"}, "GPUAddress"},
+		{Method{}, ""},
+	} {
+		if got := c.m.GoName(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.m.Sel, got, c.want)
+		}
+	}
+}

@@ -244,7 +244,7 @@ func (g *generator) props() (string, error) {
 	b.WriteString("// valueClasses are the classes whose objects hold values and nothing else.\nvar valueClasses = []valueClass{\n")
 	for i := range g.spec.Classes {
 		c := &g.spec.Classes[i]
-		if len(c.Props) == 0 || c.Kind != "class" {
+		if len(c.Props) == 0 || !c.New {
 			continue
 		}
 		fmt.Fprintf(&b, "{%q, []property{\n", c.Name)
