@@ -16,8 +16,7 @@ func storeSize(t *Type) uint64 {
 	case ArrayKind:
 		return t.Len * Size(t.Elem)
 	case StructKind:
-		offsets, size := StructLayout(t)
-		_ = offsets
+		_, size := StructLayout(t)
 		return size
 	case VectorKind:
 		return (uint64(t.Elem.ScalarBits())*t.Len + 7) / 8

@@ -30,8 +30,9 @@ func (r *reader) readTypes() {
 	r.blocks(func() {
 		switch r.code {
 		case typNumEntry:
+			const leastBits = 4 // of a record
 			n := r.op(0)
-			if r.types != nil || n > r.left() {
+			if r.types != nil || n > r.left()/leastBits {
 				r.fail("a type table of %d types", n)
 			}
 			r.types = make([]*Type, n)
