@@ -57,7 +57,7 @@ func (l *library) newFunction(name string, constants objc.ID, specialised string
 }
 
 // specialise gives values to the constants of a kernel.
-func (src *libraryFunction) specialise(k *air.Kernel, values mtl.FunctionConstantValues) (*simt.Options, error) {
+func (f *libraryFunction) specialise(k *air.Kernel, values mtl.FunctionConstantValues) (*simt.Options, error) {
 	byIndex, byName, ok := mtl.ConstantValues(values)
 	if !ok {
 		return nil, fmt.Errorf("%s are no function constant values for this device", describe(values.ID()))
@@ -76,7 +76,7 @@ func (src *libraryFunction) specialise(k *air.Kernel, values mtl.FunctionConstan
 				return nil, err
 			}
 			opt.Constants[fc.Index] = v
-		case fc.Active && !src.optional[fc.Name]:
+		case fc.Active && !f.optional[fc.Name]:
 			missing = append(missing, fmt.Sprintf("%s (%s, index %d)", fc.Name, fc.TypeName, fc.Index))
 		}
 	}

@@ -43,14 +43,6 @@ func bytesAt(w uintptr, n uint64) []byte {
 	return unsafe.Slice((*byte)(pointer(w)), n)
 }
 
-// wordsAt is an array of n words at an address that arrived in a message.
-func wordsAt(w uintptr, n uint64) []uintptr {
-	if w == 0 || n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*uintptr)(pointer(w)), n)
-}
-
 // systemMemory is the machine's memory in bytes, 0 when unknown.
 func systemMemory() uint64 {
 	f, err := os.Open("/proc/meminfo")
@@ -83,10 +75,4 @@ func (s *bitset) add(i int) {
 		*s = append(*s, 0)
 	}
 	(*s)[i>>6] |= 1 << (i & 63)
-}
-
-func (s bitset) remove(i int) {
-	if i>>6 < len(s) {
-		s[i>>6] &^= 1 << (i & 63)
-	}
 }

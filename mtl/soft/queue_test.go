@@ -158,9 +158,14 @@ func TestHandlerMayWait(t *testing.T) {
 	first, second := q.CommandBuffer(), q.CommandBuffer()
 	fill(first, b, 1)
 	fill(second, b, 2)
-	require.NoError(t, first.AddCompletedHandler(func(mtl.CommandBuffer) { second.WaitUntilCompleted() }))
+	committed := make(chan struct{})
+	require.NoError(t, first.AddCompletedHandler(func(mtl.CommandBuffer) {
+		<-committed
+		second.WaitUntilCompleted()
+	}))
 	first.Commit()
 	second.Commit()
+	close(committed)
 	first.WaitUntilCompleted()
 	require.EqualValues(t, 2, b.Contents()[0])
 }

@@ -1,7 +1,6 @@
 package soft
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -84,14 +83,4 @@ func mustRun(t testing.TB, cb mtl.CommandBuffer) {
 	cb.WaitUntilCompleted()
 	require.NoError(t, cb.Error())
 	require.Equal(t, mtl.CommandBufferStatusCompleted, cb.Status())
-}
-
-// hasAll tells whether a text has all parts.
-func hasAll(text string, parts ...string) bool {
-	for _, p := range parts {
-		if !strings.Contains(text, p) {
-			return false
-		}
-	}
-	return true
 }
