@@ -17,7 +17,7 @@ import (
 func openOn(t testing.TB, o soft.Options, opts ...runtime.Option) *runtime.Runtime {
 	t.Helper()
 	dev := soft.New(o)
-	rt, err := runtime.Open(append(append([]runtime.Option{runtime.WithDevice(dev)}, opts...), openOptions...)...)
+	rt, err := runtime.Open(append([]runtime.Option{runtime.WithDevice(dev)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

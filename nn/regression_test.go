@@ -57,6 +57,24 @@ func TestRegressionFullyMaskedRow(t *testing.T) {
 	}
 }
 
+// Scores that are all far below zero: a maximum that starts at 0 would make every weight vanish.
+func TestRegressionAllScoresNegative(t *testing.T) {
+	rt, r := open(t), source(87)
+	s := newAttn(t, rt, r, attnCase{b: 1, tq: 3, h: 1, hkv: 1, capacity: 9, tkv: 9, qPos: 6})
+	for i := range s.host.K {
+		s.host.K[i] = -4
+	}
+	for i := range s.host.Q {
+		s.host.Q[i] = float32(4 + i%3)
+	}
+	s.k.set(s.host.K)
+	s.q.set(s.host.Q)
+	o := output[float32](t, rt, 3*AttnHeadDim)
+	encode(t, rt, 1, func(p *runtime.Pass) error { return FlashAttnRows(p, o.s, s.q.s, s.k.s, s.v.s, s.live, s.d) })
+	var w worst
+	w.compare(t, "negative scores", widen(o.written()), s.host.Rows(), s.allowed())
+}
+
 // A bfloat16 output is half as long in bytes: that must be enough, and nothing may be written beyond it.
 func TestRegressionBFloatOutputIsHalfAsLong(t *testing.T) {
 	rt, r := open(t), source(82)

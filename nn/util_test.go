@@ -15,12 +15,10 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-var openOptions []runtime.Option
-
 // open is a runtime that is closed after the test.
 func open(t testing.TB) *runtime.Runtime {
 	t.Helper()
-	rt, err := runtime.Open(openOptions...)
+	rt, err := runtime.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
