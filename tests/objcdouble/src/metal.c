@@ -175,6 +175,9 @@ static void encoder_dispatch(id self, SEL sel, MTLSize groups, MTLSize threads) 
 static id the_device;
 id MTLCreateSystemDefaultDevice(void) { return objc_retain(the_device); }
 id MTLCopyAllDevices(void) { return make_array(&the_device, 1); }
+static id device_architecture(id self, SEL sel) {
+    return objc_autorelease(named(objc_getClass("MTLArchitecture"), "double"));
+}
 static uint64_t device_registry_id(id self, SEL sel) { return 42; }
 static bool device_family(id self, SEL sel, NSInteger family) {
     return (family >= 1001 && family <= newest_apple_family) || family == 5001 || family == 3003 || family == 2002;
@@ -286,8 +289,13 @@ void define_metal(void) {
                                                  "setMathFloatingPointFunctions:", "setPreserveInvariance:"));
     define_descriptor("MTLFunctionConstantValues", NAMES("setConstantValue:type:atIndex:", "setConstantValue:type:withName:"));
 
+    Class architecture = define_class("MTLArchitecture", sizeof(struct named));
+    define_method(architecture, "name", named_name);
+    define_method(architecture, "dealloc", named_dealloc);
+
     cls_device = define_class("MTLDoubleDevice", sizeof(struct named));
     define_method(cls_device, "name", named_name);
+    define_method(cls_device, "architecture", device_architecture);
     define_method(cls_device, "registryID", device_registry_id);
     define_method(cls_device, "supportsFamily:", device_family);
     define_method(cls_device, "hasUnifiedMemory", yes);
