@@ -27,6 +27,7 @@ type fake struct {
 	refuseData   bool
 	refuseSource bool
 	refuseBinary string // kernel whose pipeline from the binary library is refused
+	noReflection bool
 	refuseICB    string // kernel whose pipeline for indirect command buffers is refused
 	width        int
 	static       bool // one command buffer and encoder for all, which do nothing: for counting allocations
@@ -429,6 +430,10 @@ func (d *fake) newPipeline(c *objc.Call) {
 		return
 	case desc.SupportIndirectCommandBuffers() && (d.refuseICB == f.k.name || d.noICB):
 		c.Fail(3, "CompilerError", 2, "compute function cannot be used with indirect command buffers")
+		return
+	}
+	if d.noReflection {
+		c.ReturnNew(fakePipelineClass.New(&fakePipeline{f.k, desc.SupportIndirectCommandBuffers(), d}))
 		return
 	}
 	var ids []objc.ID

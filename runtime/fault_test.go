@@ -229,3 +229,19 @@ func TestDevicesRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrLimit)
 	require.ErrorContains(t, err, "width 64")
 }
+
+func TestNoReflection(t *testing.T) {
+	d := &fake{noReflection: true}
+	rt := d.open(t)
+	_, err := rt.Kernel("fill")
+	require.ErrorIs(t, err, ErrKernel)
+	require.ErrorContains(t, err, "none from the library's file")
+
+	rt = (&fake{noReflection: true}).open(t, WithLibrary(testKernels))
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	require.NoError(t, rt.Run(func(p *Pass) error { return fill(p, x, 7) }))
+	got := make([]uint32, 4)
+	require.NoError(t, x.Read(got))
+	require.EqualValues(t, 7, got[3])
+}

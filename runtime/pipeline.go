@@ -156,6 +156,13 @@ func (rt *Runtime) pipelineFrom(lib library, name string, consts []constant) (*p
 		state.Release()
 		return nil, &Error{Func: name, Have: fmt.Sprintf("a pipeline of execution width %d", w), Need: fmt.Sprint(executionWidth), Err: ErrLimit}
 	}
+	if reflection.IsNil() {
+		if pl.info, err = rt.reflectFile(name, state); err != nil {
+			state.Release()
+			return nil, err
+		}
+		return pl, nil
+	}
 	pl.info = reflect(name, state, reflection)
 	return pl, nil
 }

@@ -2,10 +2,10 @@ package runtime
 
 import "github.com/ingot-metal/ingot/mtl"
 
-// reflect takes from Metal's reflection what launches are checked against. Metal's own is used, not that of the library's
-// file: it is right for whatever was compiled, and after function constants have been applied.
+// reflect takes from Metal's reflection what launches are checked against. It is preferred to that of the library's file: it
+// is right for whatever was compiled, and after function constants have been applied.
 func reflect(name string, state mtl.ComputePipelineState, r mtl.ComputePipelineReflection) kernelInfo {
-	k := kernelInfo{name: name, maxThreads: int(state.MaxTotalThreadsPerThreadgroup()), staticTG: int(state.StaticThreadgroupMemoryLength())}
+	k := newKernelInfo(name, state)
 	bindings := r.Bindings()
 	for i := range bindings.Len() {
 		b := mtl.BindingOf(bindings.At(i).ID())
@@ -15,11 +15,7 @@ func reflect(name string, state mtl.ComputePipelineState, r mtl.ComputePipelineR
 		}
 		switch b.Type() {
 		case mtl.BindingTypeBuffer:
-			k.declared |= 1 << index
-			if b.IsUsed() {
-				k.needed |= 1 << index
-			}
-			k.slots[index] = reflectBuffer(mtl.BufferBindingOf(b.ID()))
+			k.slot(int(index), reflectBuffer(mtl.BufferBindingOf(b.ID())))
 		case mtl.BindingTypeThreadgroupMemory:
 			if b.IsUsed() {
 				k.groups |= 1 << index
@@ -27,6 +23,20 @@ func reflect(name string, state mtl.ComputePipelineState, r mtl.ComputePipelineR
 		}
 	}
 	return k
+}
+
+// newKernelInfo is what the pipeline itself says.
+func newKernelInfo(name string, state mtl.ComputePipelineState) kernelInfo {
+	return kernelInfo{name: name, maxThreads: int(state.MaxTotalThreadsPerThreadgroup()), staticTG: int(state.StaticThreadgroupMemoryLength())}
+}
+
+// slot adds a buffer argument.
+func (k *kernelInfo) slot(index int, s slotInfo) {
+	k.declared |= 1 << index
+	if s.used {
+		k.needed |= 1 << index
+	}
+	k.slots[index] = s
 }
 
 func reflectBuffer(b mtl.BufferBinding) slotInfo {

@@ -22,6 +22,7 @@ type Runtime struct {
 	info   DeviceInfo
 	limits limits
 	libs   libraries
+	file   libraryFile
 	pipes  pipelines
 	mem    memory
 	arena  arena

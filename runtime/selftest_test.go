@@ -61,3 +61,19 @@ func TestSelfTestFindsWrongAnswers(t *testing.T) {
 	user, _ := softRuntime(t, soft.Options{})
 	require.ErrorIs(t, user.SelfTest(), ErrKernel, "the library has none of the kernels")
 }
+
+// TestReflectionFromFile compares what the device says of each kernel with what the library's file says.
+func TestReflectionFromFile(t *testing.T) {
+	rt, err := Open(WithDevice(softDevice(t, soft.Options{})))
+	require.NoError(t, err)
+	for _, name := range metallib.DefaultInfo().Kernels {
+		pl, err := rt.pipeline(&Launch{name: name})
+		require.NoError(t, err)
+		fromFile, err := rt.reflectFile(name, pl.state)
+		require.NoError(t, err)
+		require.Equal(t, pl.info, fromFile, name)
+	}
+	_, err = rt.reflectFile("nothing", (*rt.pipes.byName.Load())["decode_advance"].find(nil).state)
+	require.ErrorIs(t, err, ErrKernel)
+	require.NoError(t, rt.Close())
+}
