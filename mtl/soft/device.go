@@ -16,7 +16,9 @@ type device struct {
 	opts     Options
 	classes  *classes
 	registry uint64
-	families map[mtl.GPUFamily]bool
+	// architecture is the object that says which architecture the device has.
+	architecture objc.ID
+	families     map[mtl.GPUFamily]bool
 
 	addresses       addresses
 	resourceIndices indices
@@ -48,6 +50,9 @@ func (d *device) label() string   { return d.opts.Name }
 // setLabel does nothing: devices have no labels.
 func (d *device) setLabel(string) {}
 
+// Dealloc is called when nothing of the device is left.
+func (d *device) Dealloc() { d.architecture.Release() }
+
 var registries atomic.Uint64
 
 // New makes a device. The caller releases it: it goes, with all its memory, when everything that it made has gone.
@@ -60,6 +65,7 @@ func New(opts Options) mtl.Device {
 	d.addresses.next.Store(1 << 32)
 	d.classes = classesFor(&d.opts)
 	d.arm(d.opts.Faults)
+	d.architecture = architectureClass.New(nil)
 	d.id = d.classes.device.New(d)
 	return mtl.DeviceOf(d.id)
 }

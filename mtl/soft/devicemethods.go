@@ -17,7 +17,7 @@ func deviceMethods() methods[*device] {
 	m := methods[dev]{
 		"name":         func(d dev, c *objc.Call) { c.ReturnString(d.opts.Name) },
 		"registryID":   func(d dev, c *objc.Call) { c.Return(uintptr(d.registry)) },
-		"architecture": func(d dev, c *objc.Call) { c.ReturnBorrowed(architectureClass.New(nil).Autorelease()) },
+		"architecture": func(d dev, c *objc.Call) { c.ReturnBorrowed(d.architecture) },
 		"maxThreadsPerThreadgroup": func(d dev, c *objc.Call) {
 			n := uintptr(d.opts.MaxThreads)
 			c.Return(n, n, n)

@@ -91,6 +91,11 @@ func TestBarriersOrder(t *testing.T) {
 	mustFail(t, r.execute(icb, 0, 2, x), mtl.CommandBufferErrorInvalidResource, "hazard without a barrier",
 		`command 1 of indirect command buffer "step" (kernel "plus_ten")`, `bytes 0 to 16 of buffer "state"`, "slot 0 (x)",
 		`command 0 of indirect command buffer "step" (kernel "twice_plus_one")`)
+	serial := r.encode(mtl.DispatchTypeSerial, func(e mtl.ComputeCommandEncoder) {
+		e.UseResource(x.Resource, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+		e.ExecuteCommandsInBuffer(icb, mtl.Range{Location: 0, Length: 2})
+	})
+	mustFail(t, serial, mtl.CommandBufferErrorInvalidResource, "hazard without a barrier")
 	c.SetBarrier()
 	mustRun(t, r.execute(icb, 0, 2, x))
 	c.ClearBarrier()
