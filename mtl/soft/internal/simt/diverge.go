@@ -221,8 +221,15 @@ func (d *divergence) leave(l *loop, labels map[*block]*block, pending map[*block
 	outside := func(v *val) {
 		for _, u := range d.users[v] {
 			if u.op == opPhi {
-				if !l.contains(u.blk) {
-					d.mark(u)
+				// A phi reads its operand where the edge starts.
+				for i, a := range u.args {
+					switch {
+					case a != v:
+					case !l.contains(u.blk.preds[i]):
+						d.mark(v)
+					case !l.contains(u.blk):
+						d.mark(u)
+					}
 				}
 				continue
 			}

@@ -223,7 +223,7 @@ func (e *emitter) edge(ed *edge, from, to *block) {
 	for to.preds[i] != from {
 		i++
 	}
-	var ms []move
+	var ms, us []move
 	for _, p := range to.phis {
 		if p.uses == 0 {
 			continue
@@ -245,9 +245,15 @@ func (e *emitter) edge(ed *edge, from, to *block) {
 		if p.wide {
 			k++
 		}
-		ms = append(ms, move{d: d, s: s, kind: k})
+		if p.uni {
+			us = append(us, move{d: d, s: s, kind: k})
+		} else {
+			ms = append(ms, move{d: d, s: s, kind: k})
+		}
 	}
-	ed.moves = e.sequence(ms)
+	ed.both = append([]move(nil), us...)
+	ed.moves, ed.uni = e.sequence(ms), e.sequence(us)
+	e.p.maxMoves = max(e.p.maxMoves, len(us))
 }
 
 // sequence orders moves that happen at once so that none overwrites what another still reads.

@@ -64,7 +64,9 @@ type xinst struct {
 // An edge is a way from one block to another: where it goes and the phis to set on the way.
 type edge struct {
 	pc    int32
-	moves []move
+	moves []move // of what differs by lane, in an order that overwrites nothing still needed
+	uni   []move // of uniform values, to be done after moves
+	both  []move // uni as it was before it was put in order
 }
 
 type move struct {
@@ -122,7 +124,7 @@ type warp struct {
 	file          []uint64
 	private       []byte
 	tmp           inst
-	scratch       [2 * simdWidth]uint64
+	saved         []uint64 // room for the uniform phis of an edge
 }
 
 func (w *warp) u32(off uint32) *[32]uint32  { return (*[32]uint32)(unsafe.Add(w.base, off)) }
@@ -282,10 +284,7 @@ func (w *warp) firstLane() int { return bits.TrailingZeros32(w.mask|1<<31) & 31 
 func execJump(w *warp, in *inst) {
 	w.spend(in)
 	e := &in.x.edges[0]
-	if len(e.moves) > 0 {
-		w.moves(e.moves, w.mask)
-	}
-	w.transfer(e.pc)
+	w.follow(e)
 }
 
 func execBranchUni(w *warp, in *inst) {
@@ -294,10 +293,7 @@ func execBranchUni(w *warp, in *inst) {
 	if w.one32(in.a) != 0 {
 		e = &in.x.edges[0]
 	}
-	if len(e.moves) > 0 {
-		w.moves(e.moves, w.mask)
-	}
-	w.transfer(e.pc)
+	w.follow(e)
 }
 
 func execBranch(w *warp, in *inst) {
@@ -320,21 +316,58 @@ func (w *warp) split(in *inst, t uint32) {
 	default:
 		f := w.mask &^ t
 		w.div = true
-		if len(e0.moves) > 0 {
-			w.moves(e0.moves, t)
-		}
-		if len(e1.moves) > 0 {
-			w.moves(e1.moves, f)
-		}
+		w.moves(e0.moves, t)
+		w.moves(e1.moves, f)
+		w.uniMoves(e0, e1)
 		w.enqueue(e0.pc, t)
 		w.enqueue(e1.pc, f)
 		w.next()
 		return
 	}
-	if len(e0.moves) > 0 {
-		w.moves(e0.moves, w.mask)
+	w.follow(e0)
+}
+
+// follow sends the whole running group over an edge.
+func (w *warp) follow(e *edge) {
+	if len(e.moves) > 0 {
+		w.moves(e.moves, w.mask)
 	}
-	w.transfer(e0.pc)
+	if len(e.uni) > 0 {
+		w.moves(e.uni, w.mask)
+	}
+	w.transfer(e.pc)
+}
+
+// uniMoves sets the uniform phis of two edges taken at once: neither may see what the other has set.
+func (w *warp) uniMoves(e0, e1 *edge) {
+	if len(e1.uni) == 0 || len(e0.uni) == 0 {
+		w.moves(e0.uni, w.mask)
+		w.moves(e1.uni, w.mask)
+		return
+	}
+	for i := range e1.both {
+		w.saved[i] = w.one64(e1.both[i].s)
+	}
+	w.moves(e0.uni, w.mask)
+	for i, m := range e1.both {
+		v := w.saved[i]
+		switch m.kind {
+		case moveUni32:
+			*(*uint32)(unsafe.Add(w.base, m.d)) = uint32(v)
+		case moveUni64:
+			*(*uint64)(unsafe.Add(w.base, m.d)) = v
+		case moveAll32:
+			d := w.u32(m.d)
+			for l := range d {
+				d[l] = uint32(v)
+			}
+		case moveAll64:
+			d := w.u64(m.d)
+			for l := range d {
+				d[l] = v
+			}
+		}
+	}
 }
 
 // moves sets phis for the lanes of mask.

@@ -172,7 +172,7 @@ func (v *val) widthDepth(d int) int {
 	case opLShr32, opLShr64:
 		w := v.args[0].widthDepth(d - 1)
 		if c := v.args[1]; c.isConst() {
-			return max(0, w-int(c.imm&63))
+			return max(0, w-int(c.imm&uint64(full-1)))
 		}
 		return w
 	case opUMin32, opUMin64:

@@ -62,6 +62,7 @@ type Program struct {
 	scratch     uint32
 	mem         *layout
 	barriers    bool
+	maxMoves    int
 	usesBuffer  uint32
 	bufferNames [MaxBuffers]string
 	sharedArgs  []int // regions of threadgroup arguments
@@ -160,6 +161,19 @@ func (lw *lowerer) program(fn *air.Function, args func() [][]*val) *Program {
 			p.bufferNames[a.Index] = a.Name
 		}
 	}
+	f := lw.graph(fn, args)
+	emit(p, f, lw.mem)
+	for i, r := range lw.mem.regions {
+		if r.kind == regionSharedArg {
+			p.sharedArgs = append(p.sharedArgs, i+firstRegion)
+		}
+	}
+	p.pool.New = func() any { return newGroup(p) }
+	return p
+}
+
+// graph lowers fn to the scalar graph, ready for emission.
+func (lw *lowerer) graph(fn *air.Function, args func() [][]*val) *flow {
 	lw.setBlock(lw.newBlock())
 	entry := lw.cur
 	lw.inline(fn, args())
@@ -174,8 +188,7 @@ func (lw *lowerer) program(fn *air.Function, args func() [][]*val) *Program {
 	blocks := lw.blocks
 	blocks[0] = entry
 	blocks = clean(blocks)
-	newBlock := func() *block { return lw.newBlock() }
-	f := findFlow(blocks, newBlock)
+	f := findFlow(blocks, lw.newBlock)
 	dominators(f.blocks)
 	resolve(f.blocks)
 	mergeEqual(f.blocks)
@@ -183,14 +196,7 @@ func (lw *lowerer) program(fn *air.Function, args func() [][]*val) *Program {
 	analyse(f, lw.mem)
 	fuse(f.blocks)
 	countUses(f.blocks)
-	emit(p, f, lw.mem)
-	for i, r := range lw.mem.regions {
-		if r.kind == regionSharedArg {
-			p.sharedArgs = append(p.sharedArgs, i+firstRegion)
-		}
-	}
-	p.pool.New = func() any { return newGroup(p) }
-	return p
+	return f
 }
 
 var errConstant = errors.New("function constant without a value")

@@ -61,6 +61,7 @@ func (g *group) newWarp() *warp {
 	p := g.prog
 	w := &warp{prog: p, g: g, regs: g.regs}
 	w.file = make([]uint64, (p.regBytes+7)/8+1)
+	w.saved = make([]uint64, p.maxMoves)
 	w.base = unsafe.Pointer(&w.file[0])
 	for _, c := range p.consts {
 		switch {
