@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/objc"
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +18,10 @@ func TestMain(m *testing.M) {
 	if err := objc.Available(); err != nil {
 		println("the double is not here:", err.Error())
 		os.Exit(1)
+	}
+	// The software device, which other packages bring along, lives as long as the process once it has been asked for.
+	for _, d := range mtl.Devices() {
+		d.Release()
 	}
 	os.Exit(m.Run())
 }
