@@ -1,6 +1,7 @@
 package soft
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -226,6 +227,33 @@ func TestUntracedIsFree(t *testing.T) {
 		r.get(e, x, z, 0, 64)
 	})
 	require.Zero(t, Stats(r.dev).Traced)
+}
+
+// TestHazardWidths finds the exact bytes of accesses of all widths, whether all lanes run or some.
+func TestHazardWidths(t *testing.T) {
+	r := newRig(t, Options{})
+	x, y := words(t, r.dev, make([]uint32, 1024)...), words(t, r.dev, make([]uint32, 1024)...)
+	for _, c := range []struct {
+		kernel string
+		n      uint
+		bytes  uint32 // what n threads touch
+	}{
+		{"copy4", 32, 512}, {"copy4", 33, 528}, {"copy_half", 64, 128}, {"copy_half", 3, 6}, {"copy_byte", 32, 32},
+		{"copy_byte", 7, 7}, {"spread", 32, 4},
+	} {
+		last := (c.bytes - 1) / 4
+		text := fmt.Sprintf("bytes %d to %d ", last*4, c.bytes)
+		read := func(e mtl.ComputeCommandEncoder) { r.run(e, c.kernel, c.n, x, y) }
+		// The word of the last byte is met, the one after it is not.
+		r.hazardous(true, func(e mtl.ComputeCommandEncoder) { r.put(e, x, last, 1, 5); read(e) }, text, c.kernel)
+		r.hazardous(true, func(e mtl.ComputeCommandEncoder) { read(e); r.put(e, x, last, 1, 5) }, text, c.kernel)
+		r.hazardous(false, func(e mtl.ComputeCommandEncoder) { r.put(e, x, last+1, 1, 5); read(e) })
+		if c.kernel == "spread" {
+			continue // writes more than it reads
+		}
+		r.hazardous(true, func(e mtl.ComputeCommandEncoder) { r.put(e, y, last, 1, 5); read(e) }, text, c.kernel)
+		r.hazardous(false, func(e mtl.ComputeCommandEncoder) { read(e); r.put(e, y, last+1, 1, 5) })
+	}
 }
 
 // TestNoHazards turns the detection off.

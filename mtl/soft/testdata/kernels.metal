@@ -33,6 +33,23 @@ kernel void get(device const uint *in [[buffer(0)]], device uint *out [[buffer(1
     out[i] = in[p.from + i];
 }
 
+// Copies by 16 bytes, by half words and by bytes, and of one element to many.
+kernel void copy4(device const uint4 *in [[buffer(0)]], device uint4 *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    out[i] = in[i];
+}
+
+kernel void copy_half(device const half *in [[buffer(0)]], device half *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    out[i] = in[i];
+}
+
+kernel void copy_byte(device const uchar *in [[buffer(0)]], device uchar *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    out[i] = in[i];
+}
+
+kernel void spread(device const uint *in [[buffer(0)]], device uint *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+    out[i] = in[0];
+}
+
 // Reads one element too far in the last thread.
 kernel void too_far(device const float *in [[buffer(0)]], device float *out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
     out[i] = in[i + 1];
