@@ -1,3 +1,5 @@
+// Joined from several files by buildmetallib. Change those, not this.
+
 #line 1 "decode_advance.metal"
 // The end of a decode step: what the next one needs, without the host.
 

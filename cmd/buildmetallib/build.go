@@ -68,6 +68,7 @@ func (b *build) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	flat = flatHeader + flat
 	data, err := compile()
 	if err != nil {
 		return err
@@ -90,6 +91,9 @@ func (b *build) run(ctx context.Context) error {
 	_, err = fmt.Fprintf(b.stdout, "%s: %d kernels, %d bytes, SHA-256 %s\n", b.output, len(info.Kernels), len(data), info.SHA256)
 	return err
 }
+
+// flatHeader begins the single-file source.
+const flatHeader = "// Joined from several files by buildmetallib. Change those, not this.\n\n"
 
 func sum(data []byte) string {
 	h := sha256.Sum256(data)
