@@ -186,6 +186,9 @@ func TestStepOnEveryDevice(t *testing.T) {
 
 // Calls allocate nothing.
 func TestCallsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	rt := open(t)
 	for name, call := range decodeCalls(t, rt) {
 		err := rt.Run(func(p *runtime.Pass) error {
