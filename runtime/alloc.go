@@ -25,6 +25,7 @@ type allocation struct {
 	openW    atomic.Int32  // of which write it
 	lastUse  atomic.Uint64 // the last submission that used it
 	lastW    atomic.Uint64 // the last submission that wrote it
+	host     hostState
 }
 
 // hold takes a reference, unless the last one has gone.
@@ -44,18 +45,6 @@ func (a *allocation) unref() {
 	if a.refs.Add(-1) == 0 {
 		a.rt.recycle(a)
 	}
-}
-
-// settle waits until the host may read, or write, the allocation.
-func (a *allocation) settle(fn string, write bool) error {
-	open, last := a.openW.Load(), a.lastW.Load()
-	if write {
-		open, last = a.open.Load(), a.lastUse.Load()
-	}
-	if open > 0 {
-		return &Error{Func: fn, Have: "a pass that uses the memory and is still being encoded", Need: "no such pass", Err: ErrBusy}
-	}
-	return a.rt.await(fn, last)
 }
 
 // raise sets v to n unless it is greater already.

@@ -90,6 +90,13 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 
 // commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
+	if f.st != nil {
+		exclude(f.st.uses, f.st.scalars)
+	} else {
+		announce(f.prog.uses, f.prog.scalars, 1)
+		defer announce(f.prog.uses, f.prog.scalars, -1)
+		exclude(f.prog.uses, f.prog.scalars)
+	}
 	if err := q.lockForCommit(fn); err != nil {
 		return 0, err
 	}

@@ -30,6 +30,7 @@ type ScalarPool struct {
 type scalarState struct {
 	lastUse atomic.Uint64
 	open    atomic.Int32
+	setting atomic.Int32 // Sets under way, which a commit waits for; see hostState
 }
 
 // NewScalarPool allocates storage for capacity scalars.
@@ -141,8 +142,12 @@ func (s Scalar[T]) Set(v T) error {
 	}
 	defer a.unref()
 	state := &s.pool.state[s.index]
-	if state.open.Load() > 0 || a.open.Load() > 0 {
-		return &Error{Func: fn, Have: "a pass that uses the scalar and is still being encoded", Need: "no such pass", Err: ErrBusy}
+	state.setting.Add(1)
+	defer state.setting.Add(-1)
+	a.host.writing.Add(1) // for work that uses the whole storage as a view
+	defer a.host.writing.Add(-1)
+	if state.open.Load() > 0 || a.open.Load() > 0 || a.host.pending.Load() > 0 {
+		return &Error{Func: fn, Have: "a pass or replay that uses the scalar and is still being encoded", Need: "no such pass", Err: ErrBusy}
 	}
 	if last := max(state.lastUse.Load(), a.lastUse.Load()); !a.rt.passed(last) {
 		return &Error{Func: fn, Have: "a submission that uses the scalar and has not completed", Need: "its completion", Err: ErrBusy}

@@ -77,7 +77,7 @@ func (s Slice[T]) Read(dst []T) error {
 		return err
 	}
 	copy(bytesOf(dst), s.view.host())
-	s.view.a.unref()
+	s.hostDone(false)
 	return nil
 }
 
@@ -89,12 +89,12 @@ func (s Slice[T]) Write(src []T) error {
 		return err
 	}
 	copy(s.view.host(), bytesOf(src))
-	s.view.a.unref()
+	s.hostDone(true)
 	return nil
 }
 
-// hostAccess checks a host copy and waits for the work that it has to wait for. Without an error it holds a reference on
-// the allocation, so that neither Release nor Close on another goroutine takes the memory away under the copy.
+// hostAccess checks a host copy and waits for the work that it has to wait for. Without an error hostDone
+// must follow: until then a reference on the allocation is held, so that neither Release nor Close on another goroutine takes the memory away under the copy.
 func (s Slice[T]) hostAccess(fn, arg string, n int, write bool) error {
 	if e := s.view.invalid(); e != nil {
 		return &Error{Func: fn, Arg: e.Arg, Have: e.Have, Need: e.Need, Err: e.Err}
@@ -105,11 +105,16 @@ func (s Slice[T]) hostAccess(fn, arg string, n int, write bool) error {
 	if !s.view.a.hold() {
 		return &Error{Func: fn, Have: "memory that was released", Need: "live memory", Err: ErrClosed}
 	}
-	if err := s.view.a.settle(fn, write); err != nil {
+	if err := s.view.a.begin(fn, write); err != nil {
 		s.view.a.unref()
 		return err
 	}
 	return nil
+}
+
+func (s Slice[T]) hostDone(write bool) {
+	s.view.a.end(write)
+	s.view.a.unref()
 }
 
 // Release gives the memory back. Work that was encoded before keeps it until it has completed, and programs that were
