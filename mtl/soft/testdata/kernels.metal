@@ -1,4 +1,4 @@
-// Small kernels for the tests of the software device. kernels.metallib is made from this file: see TestKernelsAreCurrent.
+// Small kernels for the tests of the software device. TestKernelsAreCurrent says how the library is made from them.
 
 #include <metal_stdlib>
 using namespace metal;
