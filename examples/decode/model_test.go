@@ -217,12 +217,12 @@ func TestMessages(t *testing.T) {
 
 // The program as it is used.
 func TestRun(t *testing.T) {
-	n, want := "11", "Once upon a time there was a hungry boy named Kai."
+	n, stats, want := "11", "-stats", "Once upon a time there was a hungry boy named Kai."
 	if testing.Short() {
-		n, want = "3", "Once upon a time there was a"
+		n, stats, want = "3", "-stats=false", "Once upon a time there was a"
 	}
 	for _, args := range [][]string{
-		{"-prompt", "Once upon a time", "-n", n, "-stats"},
+		{"-prompt", "Once upon a time", "-n", n, stats},
 		{"-prompt", "Once upon a time", "-n", n, "-direct", "-model", embeddedModel},
 	} {
 		var out, errs bytes.Buffer
