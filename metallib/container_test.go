@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,45 +16,38 @@ import (
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/metallib/air"
+	"github.com/ingot-metal/ingot/metallib/internal/appletest"
 )
-
-// Libraries that Apple's compiler made, as published.
-const (
-	llama, llamaSum     = "llama.rn@0.3.11", "e0cec81b87fa4889d9fc81049bae66761787d0ee939ef3e42b6985288ced0e88"
-	whisper, whisperSum = "whisper.rn@0.4.3", "e5020de11ec994842c290d4693091dffc510f349fe5c5062eba26fdfec58773e"
-)
-
-var appleFiles = []struct {
-	pkg, sum, member string
-	functions        int
-}{
-	{llama, llamaSum, "package/cpp/ggml-llama.metallib", 172},
-	{whisper, whisperSum, "package/cpp/ggml-whisper.metallib", 0},
-	{whisper, whisperSum, "package/cpp/ggml-whisper-sim.metallib", 0},
-	{whisper, whisperSum, "package/ios/rnwhisper.xcframework/tvos-arm64/rnwhisper.framework/ggml-whisper.metallib", 0},
-}
 
 func TestAppleFilesRoundTrip(t *testing.T) {
-	for _, f := range appleFiles {
-		t.Run(f.pkg+"/"+filepath.Base(filepath.Dir(f.member))+"/"+filepath.Base(f.member), func(t *testing.T) {
-			data := testenv.NPM(t, f.pkg, f.sum, f.member)
-			lib, err := metallib.Read(data)
-			require.NoError(t, err)
-			require.NotEmpty(t, lib.Functions)
-			if f.functions != 0 {
-				require.Len(t, lib.Functions, f.functions)
-			}
-			again, err := metallib.Write(lib)
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(data, again), "reading and writing changes the file")
-			for i := range lib.Functions {
-				fn := &lib.Functions[i]
-				m, err := fn.Module()
-				require.NoError(t, err)
-				ks, err := m.Kernels()
-				require.NoError(t, err)
-				require.Len(t, ks, 1)
-				require.Equal(t, fn.Name, ks[0].Name)
+	for _, group := range []struct {
+		name string
+		get  func(t *testing.T) []appletest.File
+	}{
+		{"llama", func(t *testing.T) []appletest.File { return []appletest.File{appletest.Llama(t)} }},
+		{"whisper", func(t *testing.T) []appletest.File { return append(appletest.WhisperOthers(t), appletest.Whisper(t)) }},
+		{"gio", func(t *testing.T) []appletest.File { return appletest.Gio(t) }},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, f := range group.get(t) {
+				lib, err := metallib.Read(f.Data)
+				require.NoError(t, err, f.Name)
+				require.NotEmpty(t, lib.Functions)
+				again, err := metallib.Write(lib)
+				require.NoError(t, err, f.Name)
+				require.True(t, bytes.Equal(f.Data, again), "reading and writing changes %s", f.Name)
+				for i := range lib.Functions {
+					fn := &lib.Functions[i]
+					m, err := fn.Module()
+					require.NoError(t, err, f.Name)
+					ks, err := m.Kernels()
+					require.NoError(t, err, f.Name)
+					if fn.Type == metallib.Kernel {
+						require.Len(t, ks, 1)
+						require.Equal(t, fn.Name, ks[0].Name)
+					}
+				}
+				require.NoError(t, metallib.Inspect(io.Discard, lib))
 			}
 		})
 	}

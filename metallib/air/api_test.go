@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ingot-metal/ingot/metallib/air"
+	"github.com/ingot-metal/ingot/metallib/internal/appletest"
 )
 
 func TestTypes(t *testing.T) {
@@ -239,7 +240,7 @@ func BenchmarkWrite(b *testing.B) {
 // biggest is the largest module of a published library.
 func biggest(b *testing.B) []byte {
 	var code []byte
-	for _, f := range appleFunctions(b, llama, llamaSum, llamaMember) {
+	for _, f := range functions(b, appletest.Llama(b)) {
 		if len(f.Bitcode) > len(code) {
 			code = f.Bitcode
 		}

@@ -144,7 +144,7 @@ func (r *reader) readAttrLists() {
 		for _, id := range r.record {
 			g, ok := r.attrGroups[id]
 			if !ok {
-				r.fail("attribute group %d does not exist", id)
+				continue // LLVM 3.5 refers to groups without attributes, which it does not write
 			}
 			switch {
 			case g.place == functionPlace:

@@ -14,22 +14,19 @@ import (
 
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/metallib"
+	"github.com/ingot-metal/ingot/metallib/internal/appletest"
 )
 
-// Libraries that Apple's compiler made, as published.
-const (
-	llama, llamaSum     = "llama.rn@0.3.11", "e0cec81b87fa4889d9fc81049bae66761787d0ee939ef3e42b6985288ced0e88"
-	llamaMember         = "package/cpp/ggml-llama.metallib"
-	whisper, whisperSum = "whisper.rn@0.4.3", "e5020de11ec994842c290d4693091dffc510f349fe5c5062eba26fdfec58773e"
-	whisperMember       = "package/cpp/ggml-whisper.metallib"
-)
-
-// appleFunctions are the functions of a published library.
-func appleFunctions(t testing.TB, pkg, sum, member string) []metallib.Function {
+// functions are the functions of published libraries.
+func functions(t testing.TB, files ...appletest.File) []metallib.Function {
 	t.Helper()
-	lib, err := metallib.Read(testenv.NPM(t, pkg, sum, member))
-	require.NoError(t, err)
-	return lib.Functions
+	var fs []metallib.Function
+	for _, f := range files {
+		lib, err := metallib.Read(f.Data)
+		require.NoError(t, err, f.Name)
+		fs = append(fs, lib.Functions...)
+	}
+	return fs
 }
 
 // run runs one of LLVM's programs with input and returns its output.
@@ -66,7 +63,7 @@ func disassembleAll(t testing.TB, codes [][]byte, tool string) []string {
 		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%d.ll", i)))
 		require.NoError(t, err)
 		_, rest, _ := strings.Cut(string(text), "\n")
-		texts[i] = numberStructs(rest)
+		texts[i] = normalise(rest)
 	}
 	return texts
 }
@@ -76,8 +73,12 @@ var (
 	localName  = regexp.MustCompile(`%"[^"]*"|%[-\w.$]+`)
 )
 
-// numberStructs renames structs by their order, since llvm-dis gives those of several files names that differ.
-func numberStructs(text string) string {
+// normalise renames structs by their order, since llvm-dis gives those of several files names that differ, and leaves out
+// the source's name, for which it puts the file's if there is none.
+func normalise(text string) string {
+	if rest, ok := strings.CutPrefix(text, "source_filename = "); ok {
+		_, text, _ = strings.Cut(rest, "\n")
+	}
 	names := map[string]string{}
 	for i, m := range structLine.FindAllStringSubmatch(text, -1) {
 		names[m[1]] = fmt.Sprintf("%%struct.%d", i)
