@@ -55,9 +55,9 @@ func hexWords(b []byte) string {
 }
 
 func TestRandomKernels(t *testing.T) {
-	n := int64(400)
+	n := int64(150)
 	if testing.Short() {
-		n = 60
+		n = 30
 	}
 	for seed := int64(0); seed < n; seed++ {
 		compare(t, seed, 2, 40)

@@ -164,7 +164,7 @@ func (lw *lowerer) inline(fn *air.Function, args [][]*val) []*val {
 	lw.stack = append(lw.stack, fn)
 	f := &frame{fn: fn, vals: map[air.Value][]*val{}, blocks: map[*air.Block]*block{}, from: map[*air.Block][]*air.Block{}}
 	for i, a := range fn.Args {
-		if i < len(args) {
+		if i < len(args) && args[i] != nil {
 			f.vals[a] = args[i]
 		}
 	}

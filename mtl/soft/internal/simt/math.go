@@ -436,7 +436,7 @@ func pow(x, y float64) float64 {
 	neg := false
 	if math.Signbit(x) {
 		whole := math.Floor(y) == y
-		neg = whole && math.Mod(y, 2) != 0
+		neg = whole && !math.IsInf(y, 0) && math.Mod(y, 2) != 0
 		if !whole && x != 0 && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
 			return math.NaN()
 		}

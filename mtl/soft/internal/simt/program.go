@@ -192,7 +192,7 @@ func (lw *lowerer) graph(fn *air.Function, args func() [][]*val) *flow {
 	dominators(f.blocks)
 	resolve(f.blocks)
 	mergeEqual(f.blocks)
-	findRegions(f.blocks)
+	findRegions(f.blocks, lw.mem)
 	analyse(f, lw.mem)
 	fuse(f.blocks)
 	countUses(f.blocks)

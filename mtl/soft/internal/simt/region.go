@@ -7,12 +7,15 @@ package simt
 const regionTop = -1 // nothing known yet
 
 // findRegions sets the region of loads, stores and atomics.
-func findRegions(blocks []*block) {
+func findRegions(blocks []*block, mem *layout) {
 	reg := map[*val]int{}
 	at := func(v *val) int {
 		switch v.op {
 		case opConst:
-			return regionOf(v.imm)
+			if r := regionOf(v.imm); r < firstRegion+len(mem.regions) {
+				return r
+			}
+			return 0
 		case opArg:
 			if v.imm>>32 == uint64(argBuffer) {
 				return int(uint32(v.imm)) + 1

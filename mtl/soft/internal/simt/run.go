@@ -62,7 +62,7 @@ func (g *group) newWarp() *warp {
 	w := &warp{prog: p, g: g, regs: g.regs}
 	w.file = make([]uint64, (p.regBytes+7)/8+1)
 	w.saved = make([]uint64, p.maxMoves)
-	w.base = unsafe.Pointer(&w.file[0])
+	w.setBase()
 	for _, c := range p.consts {
 		switch {
 		case c.table != nil:
@@ -88,6 +88,8 @@ func (g *group) newWarp() *warp {
 	}
 	return w
 }
+
+func (w *warp) setBase() { w.base = unsafe.Pointer(&w.file[0]) }
 
 // Run executes a dispatch with up to the given number of goroutines and returns a *Fault if the kernel does what it may
 // not; other threadgroups may have run then. The memory of the buffers must not be moved or freed meanwhile.
