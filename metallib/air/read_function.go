@@ -206,7 +206,7 @@ func (b *body) readRecord() {
 		b.declareBlocks()
 		return
 	case fnDebugLoc, fnDebugLocAgain:
-		b.skipped("debug information")
+		b.skipped("debug information: %s", fnNames[b.code])
 		return
 	case fnBlockAddrUsers:
 		return
@@ -215,7 +215,7 @@ func (b *body) readRecord() {
 		return
 	}
 	if b.code >= fnDebugRecordFirst && b.code <= fnDebugRecordLast {
-		b.skipped("debug information")
+		b.skipped("debug information: %s", fnNames[b.code])
 		return
 	}
 	in := b.readInstr()

@@ -67,7 +67,7 @@ func (r *reader) readMetadata(b *body) {
 			if r.code < mdLocation || r.code == mdAttachment || r.code > mdFixedPointType {
 				r.fail("metadata record %d is not known", r.code)
 			}
-			r.skipped("debug information")
+			r.skipped("debug information: METADATA record %d", r.code)
 			add(&MDOther{Code: r.code, Record: append([]uint64(nil), r.record...)})
 		}
 	}, nil)
