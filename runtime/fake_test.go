@@ -2,11 +2,9 @@ package runtime
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 	"unsafe"
 
@@ -28,7 +26,8 @@ type fake struct {
 	refuseSource bool
 	refuseBinary string // kernel whose pipeline from the binary library is refused
 	noReflection bool
-	refuseICB    string // kernel whose pipeline for indirect command buffers is refused
+	refuse       atomic.Pointer[string] // selector that makes nothing
+	refuseICB    string                 // kernel whose pipeline for indirect command buffers is refused
 	width        int
 	static       bool // one command buffer and encoder for all, which do nothing: for counting allocations
 	noBuffers    atomic.Bool
@@ -74,6 +73,7 @@ type fakePipeline struct {
 }
 
 type fakeBuffer struct {
+	dev *fake
 	mem []byte
 	raw []byte
 }
@@ -155,7 +155,10 @@ type fakeEncoder struct {
 	cur fakeCommand
 }
 
-type fakeICB struct{ cmds []fakeCommand }
+type fakeICB struct {
+	dev  *fake
+	cmds []fakeCommand
+}
 
 type fakeICommand struct {
 	icb *fakeICB
@@ -172,6 +175,21 @@ func (e *fakeEvent) get() uint64 { e.mu.Lock(); defer e.mu.Unlock(); return e.va
 func self[T any](f func(x T, c *objc.Call)) objc.Method {
 	return func(c *objc.Call) { f(c.Self().(T), c) }
 }
+
+// unless is a method that answers nil when the test refuses its selector.
+func unless[T interface{ device() *fake }](f func(x T, c *objc.Call)) objc.Method {
+	return self(func(x T, c *objc.Call) {
+		if s := x.device().refuse.Load(); s == nil || *s != c.SEL().String() {
+			f(x, c)
+		}
+	})
+}
+
+func (d *fake) device() *fake       { return d }
+func (q *fakeQueue) device() *fake  { return q.dev }
+func (cb *fakeCB) device() *fake    { return cb.dev }
+func (b *fakeICB) device() *fake    { return b.dev }
+func (b *fakeBuffer) device() *fake { return b.dev }
 
 func sizeAt(c *objc.Call, i int) Size {
 	return Size{int(c.Word(i)), int(c.Word(i + 1)), int(c.Word(i + 2))}
@@ -210,7 +228,7 @@ var (
 		"bindings": self(func(r *fakeReflection, c *objc.Call) { c.ReturnBorrowed(r.array) }),
 	})
 	fakeBufferClass = objc.NewGoClass("FakeBuffer", map[string]objc.Method{
-		"contents":  self(func(b *fakeBuffer, c *objc.Call) { c.ReturnPointer(unsafe.Pointer(&b.mem[0])) }),
+		"contents":  unless(func(b *fakeBuffer, c *objc.Call) { c.ReturnPointer(unsafe.Pointer(&b.mem[0])) }),
 		"length":    self(func(b *fakeBuffer, c *objc.Call) { c.Return(uintptr(len(b.mem))) }),
 		"setLabel:": none,
 	})
@@ -263,7 +281,7 @@ var (
 	})
 	fakeQueueClass = objc.NewGoClass("FakeQueue", map[string]objc.Method{
 		"setLabel:": none,
-		"commandBufferWithDescriptor:": self(func(q *fakeQueue, c *objc.Call) {
+		"commandBufferWithDescriptor:": unless(func(q *fakeQueue, c *objc.Call) {
 			if q.dev.static {
 				if q.cb == 0 {
 					cb := &fakeCB{dev: q.dev, queue: q}
@@ -287,7 +305,7 @@ var fakeCBClass, fakeEncoderClass, fakeICBClass, fakeICommandClass, fakeDeviceCl
 func init() {
 	fakeArchitectureClass = objc.NewGoClass("FakeArchitecture", map[string]objc.Method{"name": func(c *objc.Call) { c.ReturnString("fake") }})
 	fakeCBClass = objc.NewGoClass("FakeCommandBuffer", map[string]objc.Method{
-		"computeCommandEncoderWithDispatchType:": self(func(cb *fakeCB, c *objc.Call) {
+		"computeCommandEncoderWithDispatchType:": unless(func(cb *fakeCB, c *objc.Call) {
 			if c.Word(0) != uintptr(mtl.DispatchTypeConcurrent) {
 				panic("not concurrent")
 			}
@@ -352,7 +370,7 @@ func init() {
 		}),
 	})
 	fakeICBClass = objc.NewGoClass("FakeICB", map[string]objc.Method{
-		"indirectComputeCommandAtIndex:": self(func(b *fakeICB, c *objc.Call) {
+		"indirectComputeCommandAtIndex:": unless(func(b *fakeICB, c *objc.Call) {
 			c.ReturnBorrowed(fakeICommandClass.New(&fakeICommand{b, int(c.Word(0))}).Autorelease())
 		}),
 	})
@@ -372,25 +390,25 @@ func fakeDeviceMethods() map[string]objc.Method {
 			f := int(c.Word(0))
 			c.ReturnBool(f > 1000 && f <= 1000+d.families || f == int(mtl.GPUFamilyMac2))
 		}),
-		"newBufferWithLength:options:": self(func(d *fake, c *objc.Call) {
+		"newBufferWithLength:options:": unless(func(d *fake, c *objc.Call) {
 			if !d.noBuffers.Load() {
 				raw := make([]byte, c.Uint(0)+256)
 				skip := -uintptr(unsafe.Pointer(&raw[0])) & 255
 				for i := range raw {
 					raw[i] = 0xA5 // fresh memory is not zero by itself
 				}
-				c.ReturnNew(fakeBufferClass.New(&fakeBuffer{mem: raw[skip : skip+c.Word(0)], raw: raw}))
+				c.ReturnNew(fakeBufferClass.New(&fakeBuffer{dev: d, mem: raw[skip : skip+c.Word(0)], raw: raw}))
 			}
 		}),
-		"newCommandQueueWithMaxCommandBufferCount:": self(func(d *fake, c *objc.Call) { c.ReturnNew(fakeQueueClass.New(&fakeQueue{dev: d})) }),
-		"newSharedEvent": self(func(d *fake, c *objc.Call) {
+		"newCommandQueueWithMaxCommandBufferCount:": unless(func(d *fake, c *objc.Call) { c.ReturnNew(fakeQueueClass.New(&fakeQueue{dev: d})) }),
+		"newSharedEvent": unless(func(d *fake, c *objc.Call) {
 			class := fakeEventClass
 			if d.noTimeouts {
 				class = fakePlainEventClass
 			}
 			c.ReturnNew(class.New(&fakeEvent{}))
 		}),
-		"newLibraryWithData:error:": self(func(d *fake, c *objc.Call) {
+		"newLibraryWithData:error:": unless(func(d *fake, c *objc.Call) {
 			if d.refuseData {
 				c.Fail(1, "MTLLibraryErrorDomain", 1, "this library is not supported on this OS")
 				return
@@ -408,231 +426,15 @@ func fakeDeviceMethods() map[string]objc.Method {
 			}
 			c.ReturnNew(fakeLibraryClass.New(&fakeLibrary{d, true}))
 		}),
-		"newComputePipelineStateWithDescriptor:options:reflection:error:": self(func(d *fake, c *objc.Call) { d.newPipeline(c) }),
-		"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:": self(func(d *fake, c *objc.Call) {
+		"newComputePipelineStateWithDescriptor:options:reflection:error:": unless(func(d *fake, c *objc.Call) { d.newPipeline(c) }),
+		"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:": unless(func(d *fake, c *objc.Call) {
 			desc := mtl.IndirectCommandBufferDescriptorOf(c.Object(0))
 			if desc.InheritBuffers() || desc.InheritPipelineState() || desc.MaxKernelBufferBindCount() != 31 {
 				panic("wrong descriptor")
 			}
 			if !d.noICB {
-				c.ReturnNew(fakeICBClass.New(&fakeICB{make([]fakeCommand, c.Word(1))}))
+				c.ReturnNew(fakeICBClass.New(&fakeICB{d, make([]fakeCommand, c.Word(1))}))
 			}
 		}),
 	}
-}
-
-func (d *fake) newPipeline(c *objc.Call) {
-	desc := mtl.ComputePipelineDescriptorOf(c.Object(0))
-	f := objc.Value(desc.ComputeFunction().ID()).(*fakeFunction)
-	switch {
-	case !f.source && d.refuseBinary == f.k.name:
-		c.Fail(3, "CompilerError", 2, "the function cannot be compiled")
-		return
-	case desc.SupportIndirectCommandBuffers() && (d.refuseICB == f.k.name || d.noICB):
-		c.Fail(3, "CompilerError", 2, "compute function cannot be used with indirect command buffers")
-		return
-	}
-	if d.noReflection {
-		c.ReturnNew(fakePipelineClass.New(&fakePipeline{f.k, desc.SupportIndirectCommandBuffers(), d}))
-		return
-	}
-	var ids []objc.ID
-	for _, a := range f.k.args {
-		ids = append(ids, fakeBindingClass.New(&fakeBinding{a}).Autorelease())
-	}
-	*(*objc.ID)(c.Pointer(2)) = fakeReflectionClass.New(&fakeReflection{objc.NSArray(ids...)}).Autorelease()
-	c.ReturnNew(fakePipelineClass.New(&fakePipeline{f.k, desc.SupportIndirectCommandBuffers(), d}))
-}
-
-func (i *fakeICommand) cmd() *fakeCommand { return &i.icb.cmds[i.i] }
-
-func (c *fakeCommand) bind(call *objc.Call) {
-	c.buf[call.Word(2)], c.off[call.Word(2)] = objc.Value(call.Object(0)).(*fakeBuffer), int(call.Word(1))
-}
-
-func (e *fakeEncoder) use(c *objc.Call) {
-	d := e.cb.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, id := range c.IDs(0, c.Uint(1)) {
-		d.used[id] |= uint64(c.Word(2))
-	}
-}
-
-func (e *fakeEncoder) dispatch(c *objc.Call, exact bool) {
-	e.cur.grid, e.cur.threads, e.cur.exact = sizeAt(c, 0), sizeAt(c, 3), exact
-	if e.cur.grid == (Size{}) {
-		d := e.cb.dev
-		d.mu.Lock()
-		d.primed[e.cur.pl] = true
-		d.mu.Unlock()
-		return
-	}
-	if e.cb.queue == nil {
-		e.cb.cmds = append(e.cb.cmds, e.cur)
-	}
-	e.cur.barrier = false
-}
-
-func (cb *fakeCB) commit() {
-	d := cb.dev
-	if !cb.ended {
-		panic("committed before its encoder ended")
-	}
-	cb.status.Store(uint64(mtl.CommandBufferStatusCommitted))
-	if d.hang.Load() {
-		return
-	}
-	if cb.queue != nil {
-		cb.signal.mu.Lock()
-		cb.signal.value = cb.value
-		cb.signal.mu.Unlock()
-		cb.status.Store(uint64(mtl.CommandBufferStatusCompleted))
-		return
-	}
-	done := make(chan struct{})
-	d.mu.Lock()
-	before := d.last
-	d.last = done
-	d.mu.Unlock()
-	failing := d.fail.Add(-1) == 0
-	go func() {
-		defer close(done)
-		if before != nil {
-			<-before
-		}
-		if failing {
-			cb.failed.Store(true)
-			cb.status.Store(uint64(mtl.CommandBufferStatusError)) // and no signal, as a real one may do
-			return
-		}
-		cb.execute()
-		if cb.signal != nil {
-			cb.signal.mu.Lock()
-			cb.signal.value = cb.value
-			cb.signal.mu.Unlock()
-		}
-		cb.status.Store(uint64(mtl.CommandBufferStatusCompleted))
-	}()
-}
-
-// execute runs each stretch between barriers backwards.
-func (cb *fakeCB) execute() {
-	d := cb.dev
-	d.block.Lock()
-	defer d.block.Unlock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.executed += len(cb.cmds)
-	for start := 0; start < len(cb.cmds); {
-		end := start + 1
-		for end < len(cb.cmds) && !cb.cmds[end].barrier {
-			end++
-		}
-		for i := end - 1; i >= start; i-- {
-			cb.cmds[i].pl.k.run(&cb.cmds[i])
-		}
-		if end < len(cb.cmds) {
-			d.barriers++
-		}
-		start = end
-	}
-}
-
-// counts are how many dispatches and barriers were executed since the last call.
-func (d *fake) counts() (dispatches, barriers int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	dispatches, barriers = d.executed, d.barriers
-	d.executed, d.barriers = 0, 0
-	return
-}
-
-// openFakes is how many runtimes on fakes there are: objects are counted when the last one has gone.
-var openFakes int
-
-// open opens a runtime on the fake, and checks at the end of the test that nothing of it is left.
-func (d *fake) open(t testing.TB, opts ...Option) *Runtime {
-	t.Helper()
-	before := objc.LiveObjects()
-	d.prepare()
-	openFakes++
-	t.Cleanup(func() {
-		d.id.Release()
-		openFakes--
-		if n := objc.LiveObjects(); n != before && !d.hang.Load() && openFakes == 0 {
-			t.Errorf("%d objects leaked", n-before)
-		}
-		if n := objc.Parked(); n != 0 {
-			t.Errorf("%d objects borrowed without a pool", n)
-		}
-		if err := objc.TakeError(); err != nil {
-			t.Error(err)
-		}
-	})
-	rt, err := Open(append([]Option{WithDevice(mtl.DeviceOf(d.id)), WithLibrary([]byte("fake"))}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if !rt.closed.Load() {
-			if err := rt.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return rt
-}
-
-func (d *fake) prepare() {
-	if d.kernels == nil {
-		d.kernels = fakeKernels
-	}
-	if d.families == 0 {
-		d.families = 9
-	}
-	d.used = map[objc.ID]uint64{}
-	d.primed = map[*fakePipeline]bool{}
-	d.id = fakeDeviceClass.New(d)
-}
-
-// fill, duplicate and bump encode the fake's kernels.
-func fill(p *Pass, dst Slice[uint32], v uint32) error {
-	l := p.Kernel("fill")
-	l.Write(0, dst.View())
-	l.Uint32(1, v)
-	l.Uint32(2, uint32(dst.Len()))
-	return l.Dispatch(D1(1), D1(32))
-}
-
-func duplicate(p *Pass, dst, src Slice[uint32]) error {
-	if dst.Len() != src.Len() {
-		return fmt.Errorf("lengths differ")
-	}
-	l := p.Kernel("copy")
-	l.Read(0, src.View())
-	l.Write(1, dst.View())
-	l.Uint32(2, uint32(dst.Len()))
-	return l.Dispatch(D1(1), D1(32))
-}
-
-func bump(p *Pass, x Slice[uint32], v uint32) error {
-	l := p.Kernel("add")
-	l.ReadWrite(0, x.View())
-	l.Uint32(1, v)
-	l.Uint32(2, uint32(x.Len()))
-	return l.Dispatch(D1(1), D1(32))
-}
-
-// withBuiltin makes the fake's library the embedded one, with a source to fall back to.
-func withBuiltin(source string) Option {
-	return func(c *config) error {
-		c.library, c.haveLibrary = nil, false
-		c.builtin = builtin{data: func() []byte { return []byte("fake") }, source: func() string { return source }}
-		return nil
-	}
-}
-
-func openFake(d *fake, opts ...Option) (*Runtime, error) {
-	return Open(append([]Option{WithDevice(mtl.DeviceOf(d.id)), WithLibrary([]byte("fake"))}, opts...)...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/objc"
 )
 
@@ -244,4 +245,81 @@ func TestNoReflection(t *testing.T) {
 	got := make([]uint32, 4)
 	require.NoError(t, x.Read(got))
 	require.EqualValues(t, 7, got[3])
+}
+
+// TestNothingMade lets each message that makes something make nothing: every call says so, nothing leaks, and the
+// device works for the next one.
+func TestNothingMade(t *testing.T) {
+	for _, selector := range []string{
+		"newCommandQueueWithMaxCommandBufferCount:", "newSharedEvent", "newLibraryWithData:error:", "newBufferWithLength:options:", "contents",
+		"newComputePipelineStateWithDescriptor:options:reflection:error:", "commandBufferWithDescriptor:", "computeCommandEncoderWithDispatchType:",
+		"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:", "indirectComputeCommandAtIndex:",
+	} {
+		t.Run(selector, func(t *testing.T) {
+			d := new(fake)
+			d.prepare()
+			defer d.id.Release()
+			before := objc.LiveObjects()
+			use := func(refuse bool) (failures int) {
+				check := func(err error) bool {
+					if err != nil {
+						require.ErrorIs(t, err, ErrDevice)
+						failures++
+					}
+					return err == nil
+				}
+				set := func(on bool) {
+					d.refuse.Store(nil)
+					if on && refuse {
+						d.refuse.Store(&selector)
+					}
+				}
+				set(true)
+				rt, err := openFake(d)
+				if !check(err) {
+					return
+				}
+				x, err := NewSlice[uint32](rt, 4)
+				if !check(err) {
+					set(false)
+					x, err = NewSlice[uint32](rt, 4)
+					require.NoError(t, err)
+					set(true)
+				}
+				encode := func(p *Pass) error { return fill(p, x, 5) }
+				check(rt.Run(encode))
+				prog, err := rt.Record(encode)
+				if check(err) {
+					if ok, why := prog.Indirect(); !ok {
+						require.NotEmpty(t, why)
+						failures++
+					}
+					check(prog.Run())
+					set(false)
+					require.NoError(t, prog.Run())
+				}
+				set(false)
+				require.NoError(t, rt.Run(encode), "the next one works")
+				require.NoError(t, rt.Err())
+				require.NoError(t, rt.Close())
+				return
+			}
+			require.NotZero(t, use(true))
+			require.Zero(t, use(false))
+			require.Equal(t, before, objc.LiveObjects())
+			require.NoError(t, objc.TakeError())
+		})
+	}
+}
+
+func TestEncoderStates(t *testing.T) {
+	for s, want := range map[mtl.CommandEncoderErrorState]string{
+		mtl.CommandEncoderErrorStateUnknown: "in an unknown state", mtl.CommandEncoderErrorStateCompleted: "completed",
+		mtl.CommandEncoderErrorStateAffected: "affected by another", mtl.CommandEncoderErrorStatePending: "pending",
+		mtl.CommandEncoderErrorStateFaulted: "faulted",
+	} {
+		require.Equal(t, want, encoderState(s))
+	}
+	require.Equal(t, &DeviceError{Op: "x"}, deviceError("x", nil))
+	require.Equal(t, &DeviceError{Op: "x", Text: "y"}, deviceError("x", errors.New("y")))
 }

@@ -30,9 +30,6 @@ const (
 
 func (k bindKind) scalar() bool { return k >= kindUint32 && k <= kindFloat32 }
 
-// inline says whether the value lies in the const arena.
-func (k bindKind) inline() bool { return k >= kindUint32 }
-
 func (k bindKind) String() string {
 	return [...]string{"nothing", "a view", "a uint32", "an int32", "a float32", "bytes"}[k]
 }

@@ -80,6 +80,12 @@ func TestLaunchRefusals(t *testing.T) {
 			l.Uint32(2, 4)
 			return l.Dispatch(one, one)
 		}},
+		{"int for a uint", "fill", ErrKernel, "have an int32, need a uint32", func(l *Launch) error {
+			l.Write(0, x.View())
+			l.Int32(1, -1)
+			l.Uint32(2, 4)
+			return l.Dispatch(one, one)
+		}},
 		{"scalar of another type", "fill", ErrKernel, "have a float32, need a uint32 for \"value\"", func(l *Launch) error {
 			l.Write(0, x.View())
 			l.Float32(1, 1)

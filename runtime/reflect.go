@@ -43,7 +43,6 @@ func reflectBuffer(b mtl.BufferBinding) slotInfo {
 	access := b.Access()
 	s := slotInfo{
 		name:     b.Name(),
-		readable: access != mtl.BindingAccessWriteOnly,
 		writable: access != mtl.BindingAccessReadOnly,
 		used:     b.IsUsed(),
 		size:     int(b.BufferDataSize()),

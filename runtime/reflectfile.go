@@ -66,7 +66,7 @@ func kernelFromFile(k *air.Kernel, state mtl.ComputePipelineState) kernelInfo {
 		used := !a.Unused && a.Constant == ""
 		switch a.Kind {
 		case air.BufferArg:
-			s := slotInfo{name: a.Name, readable: true, writable: a.Writable, used: used, size: max(a.Size, a.BufferSize), align: a.Align}
+			s := slotInfo{name: a.Name, writable: a.Writable, used: used, size: max(a.Size, a.BufferSize), align: a.Align}
 			if !a.Writable {
 				s.scalar = map[string]bindKind{"float": kindFloat32, "int": kindInt32, "uint": kindUint32}[a.TypeName]
 			}

@@ -9,7 +9,6 @@ import (
 // slotInfo is what reflection says of one buffer argument of a kernel.
 type slotInfo struct {
 	name     string
-	readable bool
 	writable bool
 	used     bool
 	size     int // of what the argument points to, 0 if not known
