@@ -241,22 +241,23 @@ func (x *executor) addCommands(c *command) *failure {
 	if !b.contains(at, n) {
 		return invalid("executeCommandsInBuffer: commands %d to %d of %s, which has %d", at, at+n, b.name(), len(b.commands))
 	}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
 	for i := at; i < at+n; i++ {
+		b.mu.RLock()
 		cmd := &b.commands[i]
-		if cmd.err != "" {
-			return invalid("command %d of %s: %s", i, b.name(), cmd.err)
+		set, barrier, misuse := cmd.set, cmd.barrier, cmd.err
+		b.mu.RUnlock()
+		if misuse != "" {
+			return invalid("command %d of %s: %s", i, b.name(), misuse)
 		}
-		if !cmd.set {
+		if !set {
 			continue
 		}
-		if cmd.barrier {
+		if barrier {
 			if f := x.flush(); f != nil {
 				return f
 			}
 		}
-		s, f := x.indirectStep(c, b, cmd, int(i))
+		s, f := x.indirectStep(c, b, int(i))
 		if f != nil {
 			return f
 		}
@@ -269,8 +270,11 @@ func (x *executor) addCommands(c *command) *failure {
 	return nil
 }
 
-// indirectStep makes a dispatch of a command. The indirect command buffer is locked.
-func (x *executor) indirectStep(c *command, b *indirect, cmd *indirectCommand, i int) (step, *failure) {
+// indirectStep makes a dispatch of a command.
+func (x *executor) indirectStep(c *command, b *indirect, i int) (step, *failure) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	cmd := &b.commands[i]
 	p := cmd.pipeline
 	if b.inheritPipeline {
 		p = c.pipeline
