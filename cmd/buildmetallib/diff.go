@@ -141,6 +141,9 @@ func facts(f *metallib.Function) (map[string]string, error) {
 
 func argument(a air.KernelArg) string {
 	s := fmt.Sprintf("%s %s", a.TypeName, a.Name)
+	if a.Unused {
+		s += " unused"
+	}
 	switch a.Kind {
 	case air.BufferArg:
 		s += fmt.Sprintf(" buffer(%d) space %d", a.Index, a.Space)

@@ -103,7 +103,9 @@ func (l *lowering) arguments(b metadataBuilder) ([]any, error) {
 			if p.builtin == "" {
 				return nil, fmt.Errorf("parameter %s is neither a buffer nor a built-in: it needs an attribute", p.name)
 			}
-			out = append(out, b.node(i, "air."+p.builtin, "air.arg_type_name", p.typ.name, "air.arg_name", p.name))
+			n := b.node(i, "air."+p.builtin, "air.arg_type_name", p.typ.name, "air.arg_name", p.name)
+			l.markUnused(n, i)
+			out = append(out, n)
 			continue
 		}
 		shared := t.Space == threadgroupSpace
@@ -126,9 +128,25 @@ func (l *lowering) arguments(b metadataBuilder) ([]any, error) {
 			return nil, fmt.Errorf("parameters %s and %s have the same index %d", other, p.name, slot)
 		}
 		slots[[2]int{space, slot}] = p.name
-		out = append(out, l.buffer(b, i, p, t.Space, slot))
+		n := l.buffer(b, i, p, t.Space, slot)
+		l.markUnused(n, i)
+		out = append(out, n)
 	}
 	return out, nil
+}
+
+// markUnused says of a parameter that the code does not use it, so that nothing need be bound there. (Apple's compiler
+// decides earlier, and calls some parameters used that no instruction uses any more.)
+func (l *lowering) markUnused(n *air.MDNode, i int) {
+	used := false
+	eachInstr(l.fn, func(in *air.Instr) {
+		for _, a := range in.Args {
+			used = used || a == air.Value(l.fn.Args[i])
+		}
+	})
+	if !used {
+		n.Ops = append(n.Ops, &air.MDString{S: "air.arg_unused"})
+	}
 }
 
 // buffer makes the node of a parameter that points to memory. What is const can be read only; a void pointer has neither
