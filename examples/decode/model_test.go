@@ -279,6 +279,15 @@ func TestEndings(t *testing.T) {
 	if _, err := m.generate(canceled, ids, replayed, nothing); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+	canceled, cancel = context.WithCancel(ctx)
+	partly, err := m.generate(canceled, ids, replayed, func(uint32) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || !slices.Equal(partly.tokens, r.tokens[:1]) {
+		t.Errorf("%+v %v", partly, err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(canceled, nil, &out, &errs); code != 130 || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("code %d, %s", code, errs.String())
+	}
 	if _, err := m.generate(ctx, make([]uint32, 21), replayed, nothing); err == nil || !strings.Contains(err.Error(), "prepared for 20") {
 		t.Error(err)
 	}
