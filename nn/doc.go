@@ -35,8 +35,8 @@
 //	GEMVQ4MLX              | 0 1 3 4; 5 to 7                            | 3.4e-9 of the sum of |scale code x| + |bias x|
 //	GEMVQ4MLXQKV           | 0 to 9; 10 to 15                           | 5.5e-9 of that sum
 //	GEMVQ4MLXGateUpGELU    | 0 1 3 4 6 7; 8 to 11                       | 3e-9 of those sums, through the slope of gelu(g) u
-//	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 2.8e-7 of a pair, and 3e-8 of the angle
-//	FlashAttnRows          | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | 2e-7 of the values, and the scores' errors
+//	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
+//	FlashAttnRows          | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | 0.19 of its budget: 1e-6 of the values, the scores' errors
 //	SoftcapArgmax          | 0 1 2 4; 3                                 | the index exact, the value 9e-8 of itself
 //	DecodeAdvance          | 0 to 3 8; 4 to 7 9                         | exact
 //
