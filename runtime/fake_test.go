@@ -86,7 +86,6 @@ type fakeCommand struct {
 	grid, threads Size
 	exact         bool
 	barrier       bool
-	prime         bool
 }
 
 // words are n uint32 at a slot.

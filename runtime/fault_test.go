@@ -28,10 +28,10 @@ func TestFailedSubmission(t *testing.T) {
 		require.NoError(t, err)
 		after, err := rt.Submit(func(p *Pass) error { return bump(p, x, 1) })
 		if err == nil {
-			err = after.Wait(nil)
+			err = after.Wait(t.Context())
 		}
 		require.ErrorIs(t, err, ErrDevice, "follows a failure")
-		require.NoError(t, good.Wait(nil))
+		require.NoError(t, good.Wait(t.Context()))
 		err = bad.Wait(context.Background())
 		require.ErrorIs(t, err, ErrDevice)
 		var de *DeviceError
@@ -112,7 +112,7 @@ func TestHang(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
 
-	err = s.Wait(nil)
+	err = s.Wait(t.Context())
 	require.ErrorIs(t, err, ErrTimeout)
 	require.ErrorIs(t, err, ErrDevice)
 	require.ErrorIs(t, rt.Err(), ErrTimeout)

@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/ingot-metal/ingot/objc"
+import (
+	"context"
+
+	"github.com/ingot-metal/ingot/objc"
+)
 
 // A Pass is work being encoded. It lives within the closure given to [Runtime.Run], [Runtime.Submit] or [Runtime.Record],
 // and belongs to the goroutine that the closure runs on, which stays on its OS thread for that time. After the closure
@@ -59,7 +63,7 @@ func (rt *Runtime) Run(encode func(p *Pass) error) error {
 	if err != nil || s.rt == nil {
 		return err
 	}
-	return rt.queue.wait(nil, "Runtime.Run", s.seq)
+	return rt.queue.wait(context.Background(), "Runtime.Run", s.seq)
 }
 
 // Submit encodes a pass and commits it without waiting, unless [WithMaxInFlight] submissions are pending: then it waits

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 
@@ -208,7 +209,7 @@ func (prog *Program) Run() error {
 	if err != nil || s.rt == nil {
 		return err
 	}
-	return s.rt.queue.wait(nil, "Program.Run", s.seq)
+	return s.rt.queue.wait(context.Background(), "Program.Run", s.seq)
 }
 
 // Indirect says whether replays execute an indirect command buffer, and if not, why not.

@@ -173,7 +173,7 @@ func TestProgramFacts(t *testing.T) {
 	s, err := prog.Replay()
 	require.NoError(t, err)
 	require.NoError(t, prog.Release())
-	require.NoError(t, s.Wait(nil))
+	require.NoError(t, s.Wait(t.Context()))
 	require.ErrorIs(t, prog.Release(), ErrClosed)
 	_, err = prog.Replay()
 	require.ErrorIs(t, err, ErrClosed)
@@ -284,7 +284,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			replay()
 		}
 		require.Zero(t, testing.AllocsPerRun(100, replay))
-		require.Zero(t, testing.AllocsPerRun(100, func() { replay(); err = last.Wait(nil) }))
+		require.Zero(t, testing.AllocsPerRun(100, func() { replay(); err = last.Wait(t.Context()) }))
 		encode := func(p *Pass) error {
 			for i := range 100 {
 				if err := bump(p, x.Slice(i%60, i%60+4), uint32(i)); err != nil {

@@ -264,20 +264,18 @@ func (q *queue) result(seq uint64) *Error {
 	return q.failures[seq]
 }
 
-// wait waits for a submission. Without a context it is bounded by the runtime's timeout alone.
+// wait waits for a submission, until ctx is done or the device is given up.
 func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
 	for first := true; !q.passed(seq); first = false {
 		if first {
 			q.rt.stats.waits.Add(1)
 		}
 		slice := waitSlice
-		if ctx != nil {
-			if err := ctx.Err(); err != nil {
-				return &Error{Func: fn, Have: "work that has not completed", Err: because(ErrTimeout, err)}
-			}
-			if end, ok := ctx.Deadline(); ok {
-				slice = min(slice, max(time.Until(end), 0))
-			}
+		if err := ctx.Err(); err != nil {
+			return &Error{Func: fn, Have: "work that has not completed", Err: because(ErrTimeout, err)}
+		}
+		if end, ok := ctx.Deadline(); ok {
+			slice = min(slice, max(time.Until(end), 0))
 		}
 		q.pause(seq, slice)
 	}
@@ -292,7 +290,7 @@ func (q *queue) drain(fn string) error {
 	q.mu.Lock()
 	last := q.seq
 	q.mu.Unlock()
-	return q.wait(nil, fn, last)
+	return q.wait(context.Background(), fn, last)
 }
 
 // close releases the queue's objects. Nothing is in flight any more but what was given up, and that keeps what it uses.

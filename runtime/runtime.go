@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/objc"
@@ -13,6 +15,9 @@ import (
 // maxOpenPasses is how many passes may be encoding at a time, besides those in flight. Each holds a command buffer, of
 // which a queue has a fixed number and blocks without limit beyond.
 const maxOpenPasses = 64
+
+// closeGrace is how long Close waits for passes that are being encoded. It may have been called by the closure of one.
+const closeGrace = time.Second
 
 // A Runtime is a device, a queue, a kernel library, and the memory and pipelines that were made on them. Its methods may
 // be called from several goroutines.
@@ -37,7 +42,8 @@ type Runtime struct {
 	life sync.RWMutex
 
 	mu       sync.Mutex
-	open     int // passes, replays and the like under way: Close refuses to run beside them
+	open     int  // passes, replays and the like under way: Close does not run beside them
+	closing  bool // Close waits for them, and no more begin
 	programs map[*Program]struct{}
 }
 
@@ -104,6 +110,9 @@ func (rt *Runtime) enter(fn string) error {
 	if e := rt.unusable(); e != nil {
 		return &Error{Func: fn, Err: e}
 	}
+	if rt.closing {
+		return &Error{Func: fn, Have: "a runtime that is being closed", Err: ErrClosed}
+	}
 	if rt.open >= maxOpenPasses {
 		return &Error{Func: fn, Have: fmt.Sprintf("%d passes that are being encoded", rt.open), Need: fmt.Sprintf("at most %d", maxOpenPasses), Err: ErrBusy}
 	}
@@ -141,21 +150,14 @@ func (rt *Runtime) fail(e *Error) {
 }
 
 // Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,
-// pipelines. It returns [ErrBusy] and does nothing while a pass is being encoded, and the device's failure if the work it
-// waited for failed and nobody has been told.
+// pipelines. Passes that are being encoded by other goroutines have a second to end; if one does not, or Close was called
+// by the closure of one, Close does nothing and returns [ErrBusy]. It returns the device's failure if the work it waited for
+// failed and nobody has been told.
 func (rt *Runtime) Close() error {
 	const fn = "Runtime.Close"
-	rt.mu.Lock()
-	switch {
-	case rt.closed.Load():
-		rt.mu.Unlock()
-		return &Error{Func: fn, Err: ErrClosed}
-	case rt.open > 0:
-		rt.mu.Unlock()
-		return &Error{Func: fn, Have: "a pass, a replay or a pipeline under way", Need: "none", Err: ErrBusy}
+	if err := rt.stopEntering(fn); err != nil {
+		return err
 	}
-	rt.closed.Store(true)
-	rt.mu.Unlock()
 	known := rt.failed.Load()
 	defer objc.NewPool().Drain()
 	err := rt.queue.drain(fn)
@@ -166,6 +168,27 @@ func (rt *Runtime) Close() error {
 		return nil // it was reported before
 	}
 	return err
+}
+
+// stopEntering closes the runtime for new work once what is under way has ended.
+func (rt *Runtime) stopEntering(fn string) error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.closed.Load() || rt.closing {
+		return &Error{Func: fn, Err: ErrClosed}
+	}
+	rt.closing = true
+	for end := time.Now().Add(closeGrace); rt.open > 0; {
+		if time.Now().After(end) {
+			rt.closing = false
+			return &Error{Func: fn, Have: "a pass that is being encoded", Need: "none", Err: ErrBusy}
+		}
+		rt.mu.Unlock()
+		time.Sleep(100 * time.Microsecond)
+		rt.mu.Lock()
+	}
+	rt.closed.Store(true)
+	return nil
 }
 
 // releaseAll releases what the runtime has, in whatever state opening left it.
@@ -223,7 +246,7 @@ func (rt *Runtime) await(fn string, seq uint64) error {
 	if seq == 0 {
 		return nil
 	}
-	return rt.queue.wait(nil, fn, seq)
+	return rt.queue.wait(context.Background(), fn, seq)
 }
 
 // passed says whether a submission has completed.

@@ -210,7 +210,9 @@ func TestReleaseBeforeCompletion(t *testing.T) {
 	require.NoError(t, s.Err())
 	require.Equal(t, 500*time.Millisecond, s.GPUTime())
 	require.NoError(t, y.Release())
-	require.NoError(t, Submission{}.Wait(nil))
+	var none context.Context
+	require.NoError(t, Submission{}.Wait(none))
+	require.NoError(t, s.Wait(none), "no context is no deadline")
 	require.True(t, Submission{}.Done())
 	require.NoError(t, Submission{}.Err())
 	require.Zero(t, Submission{}.GPUTime())

@@ -170,7 +170,7 @@ func TestScalarSet(t *testing.T) {
 	require.ErrorIs(t, n.Set(2), ErrBusy)
 	require.NoError(t, f.Set(2.5), "another scalar of the pool is free")
 	d.block.Unlock()
-	require.NoError(t, s.Wait(nil))
+	require.NoError(t, s.Wait(t.Context()))
 	require.NoError(t, n.Set(2))
 
 	require.ErrorIs(t, Scalar[uint32]{}.Set(1), ErrMisuse)

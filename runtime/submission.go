@@ -19,6 +19,9 @@ func (s Submission) Wait(ctx context.Context) error {
 	if s.rt == nil {
 		return nil
 	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	return s.rt.queue.wait(ctx, "Submission.Wait", s.seq)
 }
 
