@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -349,4 +350,75 @@ func TestDispatchAllocations(t *testing.T) {
 	}
 	few, many := testing.AllocsPerRun(10, func() { encode(10) }), testing.AllocsPerRun(10, func() { encode(400) })
 	require.InDelta(t, few, many, 20, "allocations must not grow with the number of dispatches")
+}
+
+// TestEncoderOddities sends the messages that other tests do not.
+func TestEncoderOddities(t *testing.T) {
+	r := newRig(t, Options{})
+	x, y := words(t, r.dev, 1, 1), words(t, r.dev, 2, 2)
+	fence := r.dev.NewFence()
+	defer fence.Release()
+	fence.SetLabel("order")
+	require.Equal(t, "order", fence.Label())
+	cb := r.queue.CommandBuffer()
+	pass, err := mtl.NewComputePassDescriptor(r.dev)
+	require.NoError(t, err)
+	defer pass.Release()
+	pass.SetDispatchType(mtl.DispatchTypeConcurrent)
+	cb.PushDebugGroup("group")
+	e := cb.ComputeCommandEncoderWithDescriptor(pass)
+	require.Equal(t, mtl.DispatchTypeConcurrent, e.DispatchType())
+	require.Equal(t, r.dev.ID(), e.Device().ID())
+	e.SetLabel("odd")
+	require.Equal(t, "odd", e.Label())
+	e.PushDebugGroup("inner")
+	e.InsertDebugSignpost("here")
+	e.WaitForFence(fence)
+	e.SetComputePipelineState(r.pipeline("plus_ten"))
+	require.NoError(t, e.SetBuffersAttributeStrides([]mtl.Buffer{x}, []uint{0}, []uint{4}, 0))
+	e.SetBufferAttributeStride(y, 0, 4, 0)
+	e.SetBufferOffsetAttributeStride(4, 4, 0)
+	e.SetBytesAttributeStride(constants(1), 4, 3)
+	e.UseResources([]mtl.Resource{x.Resource, y.Resource}, mtl.ResourceUsageRead)
+	e.UseHeaps(nil)
+	e.DispatchThreads(size(1), size(1))
+	e.UpdateFence(fence)
+	e.BarrierAfterQueueStages(1, 1)
+	e.PopDebugGroup()
+	e.EndEncoding()
+	cb.PopDebugGroup()
+	mustRun(t, cb)
+	require.Equal(t, []uint32{2, 12}, wordsOf(y))
+
+	for _, c := range []struct {
+		do   func(e mtl.ComputeCommandEncoder)
+		text string
+	}{
+		{func(e mtl.ComputeCommandEncoder) { e.SetBuffer(mtl.BufferOf(fence.ID()), 0, 0) }, "an object of class IngotFence at index 0 is no buffer"},
+		{func(e mtl.ComputeCommandEncoder) { _ = e.SetBuffers(make([]mtl.Buffer, 2), make([]uint, 2), 30) }, "indices from 30, 2 of them"},
+		{func(e mtl.ComputeCommandEncoder) { e.UseResource(mtl.ResourceOf(fence.ID()), mtl.ResourceUsageRead) }, "is no resource"},
+		{func(e mtl.ComputeCommandEncoder) { e.MemoryBarrierWithResources([]mtl.Resource{{}}) }, "nil is no resource"},
+		{func(e mtl.ComputeCommandEncoder) { e.ExecuteCommandsInBuffer(mtl.IndirectCommandBuffer{}, mtl.Range{}) }, "nil is no indirect command buffer"},
+		{func(e mtl.ComputeCommandEncoder) {
+			e.SetComputePipelineState(r.pipeline("plus_ten"))
+			e.DispatchThreads(size(1<<32), size(1))
+		}, "too large a size"},
+		{func(e mtl.ComputeCommandEncoder) { e.PopDebugGroup() }, "popDebugGroup without"},
+		{func(e mtl.ComputeCommandEncoder) { e.PushDebugGroup("x") }, "endEncoding with 1 debug groups open"},
+	} {
+		mustFail(t, r.encode(mtl.DispatchTypeSerial, c.do), map[bool]mtl.CommandBufferError{
+			false: mtl.CommandBufferErrorInvalidResource, true: mtl.CommandBufferErrorInternal}[strings.Contains(c.text, "ebug")], c.text)
+	}
+}
+
+// TestUnbind takes a buffer away again.
+func TestUnbind(t *testing.T) {
+	r := newRig(t, Options{})
+	x := words(t, r.dev, 1)
+	mustFail(t, r.encode(mtl.DispatchTypeSerial, func(e mtl.ComputeCommandEncoder) {
+		e.SetComputePipelineState(r.pipeline("plus_ten"))
+		e.SetBuffer(x, 0, 0)
+		e.SetBuffer(mtl.Buffer{}, 0, 0)
+		e.DispatchThreads(size(1), size(1))
+	}), mtl.CommandBufferErrorInvalidResource, "nothing is bound at slot 0 (x)")
 }

@@ -153,10 +153,20 @@ func TestUndeclared(t *testing.T) {
 	mustRun(t, r.execute(icb, 0, 1))
 	r.queue.RemoveResidencySet(set)
 	mustFail(t, r.execute(icb, 0, 1), mtl.CommandBufferErrorInvalidResource, "nor resident")
+	r.queue.AddResidencySets([]mtl.ResidencySet{set, set})
+	mustRun(t, r.execute(icb, 0, 1))
+	r.queue.RemoveResidencySets([]mtl.ResidencySet{set})
+	y := words(t, r.dev, 1)
+	set.AddAllocations([]mtl.Allocation{y.Allocation, x.Allocation})
+	require.EqualValues(t, 2, set.AllocationCount())
+	set.RemoveAllocation(y.Allocation)
+	set.RemoveAllocations([]mtl.Allocation{y.Allocation})
+	require.False(t, set.ContainsAllocation(y.Allocation))
 	set.RemoveAllAllocations()
+	set.EndResidency()
 	set.Commit()
 	require.Zero(t, set.AllocationCount())
-	require.EqualValues(t, 21, wordsOf(x)[0])
+	require.EqualValues(t, 31, wordsOf(x)[0])
 }
 
 // TestHeapDeclared declares a whole heap.
@@ -394,6 +404,40 @@ func TestIndirectRange(t *testing.T) {
 	require.EqualValues(t, 1, wordsOf(x)[0])
 	require.EqualValues(t, 21, wordsOf(y)[0])
 	mustFail(t, encode(mtl.DispatchTypeSerial, 8), mtl.CommandBufferErrorInvalidResource, "a range at offset 8")
+}
+
+// TestHazardWithIndirectRange finds a hazard between a dispatch and a command whose range was read from memory later.
+func TestHazardWithIndirectRange(t *testing.T) {
+	r := newRig(t, Options{})
+	x, y, rng := words(t, r.dev, 1, 1), words(t, r.dev, 1, 1), words(t, r.dev, 0, 1)
+	icb := r.newICB(2, nil)
+	r.record(icb, 0, "plus_ten", 2, x)
+	r.record(icb, 1, "plus_ten", 2, y)
+	encode := func(b mtl.Buffer) mtl.CommandBuffer {
+		return r.encode(mtl.DispatchTypeConcurrent, func(e mtl.ComputeCommandEncoder) {
+			e.UseResources([]mtl.Resource{x.Resource, y.Resource}, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+			r.put(e, b, 1, 1, 5)
+			e.ExecuteCommandsInBufferIndirectBuffer(icb, rng, 0)
+		})
+	}
+	mustFail(t, encode(x), mtl.CommandBufferErrorInvalidResource, "hazard without a barrier", "bytes 4 to 8")
+	mustRun(t, encode(y))
+}
+
+// TestUnknownCommandSelector fails whoever executes the command.
+func TestUnknownCommandSelector(t *testing.T) {
+	r := newRig(t, Options{})
+	x := words(t, r.dev, 1)
+	icb := r.newICB(1, nil)
+	c := r.record(icb, 0, "plus_ten", 1, x)
+	objc.Send(c.ID(), objc.RegisterName("drawPrimitives:"), 0)
+	require.ErrorIs(t, objc.TakeError(), objc.ErrUnknownSelector)
+	mustFail(t, r.execute(icb, 0, 1, x), mtl.CommandBufferErrorInvalidResource, "command 0", "drawPrimitives:")
+	cb := r.encode(mtl.DispatchTypeSerial, func(e mtl.ComputeCommandEncoder) {
+		objc.Send(e.ID(), objc.RegisterName("setTexture:atIndex:"), 0, 0)
+	})
+	require.ErrorIs(t, objc.TakeError(), objc.ErrUnknownSelector)
+	mustFail(t, cb, mtl.CommandBufferErrorInternal, "setTexture:atIndex:")
 }
 
 // TestICBThreadgroupMemory sets threadgroup memory per command.

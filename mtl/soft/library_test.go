@@ -13,8 +13,10 @@ import (
 
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/metallib"
+	"github.com/ingot-metal/ingot/metallib/air"
 	"github.com/ingot-metal/ingot/metallib/msl"
 	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/mtl/soft/internal/simt"
 	"github.com/ingot-metal/ingot/objc"
 )
 
@@ -365,4 +367,75 @@ func TestNoCompiler(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "MTLLibraryErrorDomain", e.Domain)
 	require.Contains(t, e.Description, "clang-22")
+}
+
+// TestOptionalConstants leaves a constant out that the kernel asks about.
+func TestOptionalConstants(t *testing.T) {
+	r := newRig(t, Options{})
+	plain := r.lib.NewFunctionWithName("reward")
+	defer plain.Release()
+	key := objc.NSString("bonus")
+	defer key.Release()
+	declared := plain.FunctionConstantsDictionary()
+	fc := mtl.FunctionConstantOf(objc.ID(objc.Send(declared.ID(), objc.RegisterName("objectForKey:"), uintptr(key))))
+	require.EqualValues(t, 3, fc.Index())
+	require.False(t, fc.Required())
+	x := words(t, r.dev, 0)
+	run := func(p mtl.ComputePipelineState) {
+		mustRun(t, r.encode(mtl.DispatchTypeSerial, func(e mtl.ComputeCommandEncoder) {
+			e.SetComputePipelineState(p)
+			e.SetBuffer(x, 0, 0)
+			e.DispatchThreads(size(1), size(1))
+		}))
+	}
+	for _, set := range []bool{false, true} {
+		v, err := mtl.NewFunctionConstantValues(r.dev)
+		require.NoError(t, err)
+		if set {
+			v.SetUint32(3, 7)
+		}
+		fn, err := r.lib.NewFunctionWithNameConstantValues("reward", v)
+		require.NoError(t, err)
+		p, err := r.dev.NewComputePipelineStateWithFunction(fn)
+		require.NoError(t, err)
+		run(p)
+		v.Release()
+		fn.Release()
+		p.Release()
+	}
+	require.Equal(t, []uint32{107}, wordsOf(x))
+	// Without any values at all the function is not specialised, though none would be needed.
+	_, err := r.dev.NewComputePipelineStateWithFunction(plain)
+	require.ErrorContains(t, err, "was not specialised")
+}
+
+// TestConditionalArguments leaves arguments out whose function constant is false.
+func TestConditionalArguments(t *testing.T) {
+	k := &air.Kernel{Constants: []air.FunctionConstant{{Name: "extra", Index: 4, TypeName: "bool", Global: &air.Global{Symbol: air.Symbol{Name: "_extra"}}}}}
+	for _, c := range []struct {
+		values *simt.Options
+		want   bool
+	}{
+		{nil, false},
+		{&simt.Options{Constants: map[int]simt.Value{}}, false},
+		{&simt.Options{Constants: map[int]simt.Value{4: {Bits: 1}}}, true},
+	} {
+		f := &function{values: c.values}
+		require.Equal(t, c.want, f.enabled("extra", k))
+		require.Equal(t, c.want, f.enabled("_extra", k))
+		require.True(t, f.enabled("unheard of", k))
+	}
+}
+
+func TestConstantKinds(t *testing.T) {
+	for kind, want := range map[mtl.DataType]simt.ConstantType{
+		mtl.DataTypeBool: simt.ConstantBool, mtl.DataTypeFloat: simt.ConstantFloat, mtl.DataTypeHalf: simt.ConstantHalf,
+		mtl.DataTypeBFloat: simt.ConstantBFloat, mtl.DataTypeShort: simt.ConstantInt, mtl.DataTypeULong: simt.ConstantInt,
+	} {
+		require.Equal(t, want, constantKind(kind))
+	}
+	_, err := constantValue(air.FunctionConstant{Name: "v", TypeName: "float4"}, mtl.ConstantValue{Type: mtl.DataTypeFloat4, Bytes: make([]byte, 16)})
+	require.ErrorContains(t, err, "only scalars")
+	require.Equal(t, mtl.DataTypeFloat3, dataTypeOf("float3"))
+	require.Equal(t, mtl.DataTypeNone, dataTypeOf("Params"))
 }

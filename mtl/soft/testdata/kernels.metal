@@ -113,3 +113,10 @@ kernel void scale(device int *x [[buffer(0)]], uint i [[thread_position_in_grid]
     int v = x[i] * int(factor);
     x[i] = negate ? -v : v;
 }
+
+constant uint bonus [[function_constant(3)]];
+
+// x[i] += the bonus, which is 100 if none is set.
+kernel void reward(device uint *x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+    x[i] += is_function_constant_defined(bonus) ? bonus : 100;
+}
