@@ -71,17 +71,22 @@ func scalarName(name, encoding string, bits int) string {
 	return name
 }
 
-// maxTypeDepth bounds the descent into nested types: a struct may point to itself.
-const maxTypeDepth = 16
-
-// debugType reads the type of a metadata node; "" and "null" are void.
-func (t *irText) debugType(ref string, depth int) *debugType {
+// debugType reads the type of a metadata node; "" and "null" are void. A type that contains itself, be it through a
+// pointer, has no description where it does so.
+func (t *irText) debugType(ref string) *debugType {
 	if ref == "" || ref == "null" {
 		return &debugType{kind: voidType, name: "void"}
 	}
-	if depth > maxTypeDepth {
-		return &debugType{kind: otherType}
+	d, known := t.types[ref]
+	if !known {
+		t.types[ref] = &debugType{kind: otherType}
+		d = t.readType(ref)
+		t.types[ref] = d
 	}
+	return d
+}
+
+func (t *irText) readType(ref string) *debugType {
 	n := t.node(ref)
 	bits, _ := strconv.Atoi(n["size"])
 	size := bits / 8
@@ -91,18 +96,18 @@ func (t *irText) debugType(ref string, depth int) *debugType {
 	case "DIDerivedType":
 		switch n["tag"] {
 		case "DW_TAG_typedef":
-			d := *t.debugType(n["baseType"], depth+1)
+			d := *t.debugType(n["baseType"])
 			// A struct without a name, and our own templates, go by their alias.
 			if name := strings.TrimPrefix(n["name"], "__msl_"); d.kind == structType && (d.name == "" || strings.HasPrefix(name, "atomic_") || strings.HasPrefix(name, "packed_")) {
 				d.name = name
 			}
 			return &d
 		case "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type":
-			d := *t.debugType(n["baseType"], depth+1)
+			d := *t.debugType(n["baseType"])
 			d.constant = d.constant || n["tag"] == "DW_TAG_const_type"
 			return &d
 		case "DW_TAG_pointer_type", "DW_TAG_reference_type":
-			d := &debugType{kind: pointerType, elem: t.debugType(n["baseType"], depth+1), size: 8, align: 8}
+			d := &debugType{kind: pointerType, elem: t.debugType(n["baseType"]), size: 8, align: 8}
 			if n["tag"] == "DW_TAG_reference_type" {
 				d.kind = referenceType
 			}
@@ -112,7 +117,7 @@ func (t *irText) debugType(ref string, depth int) *debugType {
 	case "DICompositeType":
 		switch n["tag"] {
 		case "DW_TAG_array_type":
-			d := &debugType{kind: arrayType, elem: t.debugType(n["baseType"], depth+1), size: size, count: 1}
+			d := &debugType{kind: arrayType, elem: t.debugType(n["baseType"]), size: size, count: 1}
 			d.align = d.elem.align
 			for _, e := range t.list(n["elements"]) {
 				c, _ := strconv.Atoi(t.node(e)["count"])
@@ -123,16 +128,16 @@ func (t *irText) debugType(ref string, depth int) *debugType {
 			}
 			return d
 		case "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type":
-			return t.structType(n, size, depth)
+			return t.structType(n, size)
 		case "DW_TAG_enumeration_type":
-			d := *t.debugType(n["baseType"], depth+1)
+			d := *t.debugType(n["baseType"])
 			return &d
 		}
 	}
 	return &debugType{kind: otherType, name: n["name"], size: size}
 }
 
-func (t *irText) structType(n map[string]string, size, depth int) *debugType {
+func (t *irText) structType(n map[string]string, size int) *debugType {
 	d := &debugType{kind: structType, name: n["name"], size: size, align: 1}
 	if n["tag"] == "DW_TAG_union_type" {
 		d.kind = otherType
@@ -140,7 +145,7 @@ func (t *irText) structType(n map[string]string, size, depth int) *debugType {
 	for _, e := range t.list(n["elements"]) {
 		m := t.node(e)
 		if m["tag"] == "DW_TAG_inheritance" {
-			base := t.debugType(m["baseType"], depth+1)
+			base := t.debugType(m["baseType"])
 			d.members = append(d.members, base.members...)
 			d.align = max(d.align, base.align)
 		}
@@ -148,7 +153,7 @@ func (t *irText) structType(n map[string]string, size, depth int) *debugType {
 			continue
 		}
 		offset, _ := strconv.Atoi(m["offset"])
-		typ := t.debugType(m["baseType"], depth+1)
+		typ := t.debugType(m["baseType"])
 		d.members = append(d.members, debugMember{name: m["name"], offset: offset / 8, typ: typ})
 		d.align = max(d.align, typ.align)
 	}

@@ -17,7 +17,7 @@ var (
 	genericSuffix = regexp.MustCompile(`(@llvm\.[\w.]*?)\.p4\b`)
 	nullCast      = regexp.MustCompile(`addrspacecast \(ptr(?: addrspace\(\d+\))? null to ptr(?: addrspace\(\d+\))?\)`)
 	declareName   = regexp.MustCompile(`^declare .*?(@(?:"[^"]*"|[\w.$]+))\(`)
-	constantLoad  = regexp.MustCompile(`^  %.* = load [^@]*, ptr addrspace\(2\) `)
+	constantLoad  = regexp.MustCompile(`^  %.* = load .*, ptr addrspace\(2\) %`)
 	attributeLine = regexp.MustCompile(`^attributes #\d+ = \{.*\bmemory\(none\)`)
 	pointerSpace  = regexp.MustCompile(`^ptr(?: addrspace\((\d+)\))?`)
 )

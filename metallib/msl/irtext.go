@@ -16,6 +16,7 @@ type irText struct {
 	functions map[string]*irFunction
 	order     []string
 	meta      map[string]string // the text of each metadata node, by "!12"
+	types     map[string]*debugType
 }
 
 // An irFunction is one definition.
@@ -53,7 +54,7 @@ var (
 
 // parseIR reads the text of a module.
 func parseIR(module string) (*irText, error) {
-	t := &irText{strings: map[string]string{}, numbers: map[string]int64{}, functions: map[string]*irFunction{}, meta: map[string]string{}}
+	t := &irText{strings: map[string]string{}, numbers: map[string]int64{}, functions: map[string]*irFunction{}, meta: map[string]string{}, types: map[string]*debugType{}}
 	type valueAnnotation struct {
 		fn        *irFunction
 		value     string

@@ -213,6 +213,9 @@ func (r *retyper) sourceType(d *debugType) *air.Type {
 	return r.airType(d.elem, 0)
 }
 
+// maxTypeDepth bounds the descent into nested types.
+const maxTypeDepth = 32
+
 // airType makes the type of memory that d describes, nil if it cannot.
 func (r *retyper) airType(d *debugType, depth int) *air.Type {
 	if depth > maxTypeDepth {

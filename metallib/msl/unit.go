@@ -61,7 +61,7 @@ func newUnit(t *irText, r *rewriter) (*unit, error) {
 		} else if f := t.functions[fmt.Sprintf("%s%d", constantTypePrefix, i)]; f != nil {
 			types := t.list(t.node(t.node(f.debug)["type"])["types"])
 			if len(types) == 1 {
-				info.typ = t.debugType(types[0], 0)
+				info.typ = t.debugType(types[0])
 			}
 		}
 		if c.index >= 0 && (info.typ == nil || info.typ.kind != scalarType && info.typ.kind != vectorDebugType) {
@@ -124,7 +124,7 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 			return nil, &kernelError{k.line, fmt.Errorf("kernel %s: parameter %d has no name", k.name, i)}
 		}
 		p := f.params[at]
-		info := paramInfo{name: p.name, typ: t.debugType(p.typ, 0), slot: -1}
+		info := paramInfo{name: p.name, typ: t.debugType(p.typ), slot: -1}
 		for _, a := range p.annotations {
 			switch {
 			case a.hasNumber:
