@@ -21,6 +21,7 @@ type allocation struct {
 
 	refs     atomic.Int64
 	released atomic.Bool
+	labelled atomic.Bool
 	open     atomic.Int32  // passes being encoded that use it
 	openW    atomic.Int32  // of which write it
 	lastUse  atomic.Uint64 // the last submission that used it

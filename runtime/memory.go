@@ -99,6 +99,9 @@ func (rt *Runtime) recycle(a *allocation) {
 	delete(m.live, a)
 	m.bytes -= a.class
 	b := deviceBuffer{a.buf, a.base}
+	if a.labelled.Load() {
+		a.buf.SetLabel("")
+	}
 	if rt.closed.Load() {
 		rt.dropBuffer(b)
 		return

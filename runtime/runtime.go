@@ -149,6 +149,15 @@ func (rt *Runtime) fail(e *Error) {
 	}
 }
 
+// Wait waits for all work that was submitted before, and returns the error of the last submission. It ends early, as
+// [Submission.Wait] does, when ctx is done.
+func (rt *Runtime) Wait(ctx context.Context) error {
+	rt.queue.mu.Lock()
+	last := rt.queue.seq
+	rt.queue.mu.Unlock()
+	return Submission{rt, last}.Wait(ctx)
+}
+
 // Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,
 // pipelines. Passes that are being encoded by other goroutines have a second to end; if one does not, or Close was called
 // by the closure of one, Close does nothing and returns [ErrBusy]. It returns the device's failure if the work it waited for

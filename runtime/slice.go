@@ -117,6 +117,21 @@ func (s Slice[T]) hostDone(write bool) {
 	s.view.a.unref()
 }
 
+// Label names the allocation in the errors of the software device and in Metal's tools.
+func (s Slice[T]) Label(name string) error {
+	if e := s.view.invalid(); e != nil {
+		return &Error{Func: "Slice.Label", Arg: e.Arg, Have: e.Have, Need: e.Need, Err: e.Err}
+	}
+	a := s.view.a
+	if !a.hold() {
+		return &Error{Func: "Slice.Label", Have: "memory that was released", Need: "live memory", Err: ErrClosed}
+	}
+	defer a.unref()
+	a.labelled.Store(true)
+	a.buf.SetLabel(name)
+	return nil
+}
+
 // Release gives the memory back. Work that was encoded before keeps it until it has completed, and programs that were
 // recorded with it until they are released; any new use is refused with [ErrClosed]. Only the slice that NewSlice or
 // SliceOf returned can be released, and only once; its parts go with it.

@@ -179,6 +179,7 @@ func TestKernelFaultIsReported(t *testing.T) {
 	rt, _ := softRuntime(t, soft.Options{})
 	x, err := NewSlice[uint32](rt, 64)
 	require.NoError(t, err)
+	require.NoError(t, x.Label("the victim"))
 	// The kernel is told of more elements than there are in the buffer.
 	err = rt.Run(func(p *Pass) error {
 		l := p.Kernel("fill")
@@ -193,7 +194,10 @@ func TestKernelFaultIsReported(t *testing.T) {
 	require.ErrorAs(t, err, &de)
 	require.Equal(t, "MTLCommandBufferErrorDomain", de.Domain)
 	require.Contains(t, de.Text, "fill")
+	require.Contains(t, de.Text, "the victim")
 	require.Equal(t, []string{"encoder 0 faulted"}, de.Encoders)
+	require.NoError(t, x.Release())
+	require.ErrorIs(t, x.Label("nobody"), ErrClosed)
 }
 
 func TestGroupMemoryAndConstants(t *testing.T) {
