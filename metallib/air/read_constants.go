@@ -297,8 +297,13 @@ func (r *reader) readConstExpr(c *Const) {
 		c.Flags = decodeCastFlags(c.Op, r.opt(3))
 	case cstSelect:
 		cond := r.m.Int(1)
-		if id := r.op(0); ty.Kind == VectorKind && id < uint64(len(r.values)) && r.values[id].Type() != cond {
-			cond = r.m.Vector(cond, ty.Len)
+		if ty.Kind == VectorKind {
+			// One condition for all elements, or one for each: only the condition itself tells.
+			if id := r.op(0); id >= uint64(len(r.values)) {
+				r.fail("a constant select before its condition")
+			} else if r.values[id].Type() != cond {
+				cond = r.m.Vector(cond, ty.Len)
+			}
 		}
 		c.Op = OpSelect
 		c.Elems = []Value{r.ref(r.op(0), cond), r.ref(r.op(1), ty), r.ref(r.op(2), ty)}

@@ -171,6 +171,9 @@ func (w *writer) writeConstExpr(c *Const) {
 	case OpFNeg:
 		w.record(cstUnOp, 0, id(0))
 	case OpSelect:
+		if c.Ty.Kind == VectorKind && id(0) >= w.e.valueID(c) {
+			refuse("a constant select of %s comes before its condition, whose type readers could not tell", c.Ty)
+		}
 		w.record(cstSelect, id(0), id(1), id(2))
 	case OpExtractElement:
 		pair(0)

@@ -1,6 +1,7 @@
 package air
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -250,6 +251,12 @@ func (e *enumerator) addConst(v Value, list *[]*constEntry) *constEntry {
 	if c := e.byConst[v]; c != nil {
 		return c
 	}
+	if c, ok := v.(*Const); ok && c.Kind == DataConst && !recordedAsData(c.Ty.Elem) {
+		entry := e.addConst(expandData(c), list)
+		e.byConst[v] = entry
+		e.newConsts = append(e.newConsts, v)
+		return entry
+	}
 	if c, ok := v.(*Const); ok && c.Kind != BlockAddressConst {
 		for _, x := range c.Elems {
 			e.addConst(x, list)
@@ -271,6 +278,20 @@ func (e *enumerator) addConst(v Value, list *[]*constEntry) *constEntry {
 	e.byConst[v] = c
 	e.newConsts = append(e.newConsts, v)
 	return c
+}
+
+// recordedAsData tells whether bitcode has a record for many elements of type t at once.
+func recordedAsData(t *Type) bool {
+	return t.IsFloat() || t.Bits == 8 || t.Bits == 16 || t.Bits == 32 || t.Bits == 64
+}
+
+// expandData makes an aggregate of single constants from data.
+func expandData(c *Const) *Const {
+	a := &Const{Kind: AggregateConst, Ty: c.Ty}
+	for _, d := range c.Data {
+		a.Elems = append(a.Elems, ConstInt(c.Ty.Elem, d))
+	}
+	return a
 }
 
 func symbolName(v Value) string {
@@ -346,11 +367,23 @@ func (e *enumerator) operandKey(v Value) string {
 	return fmt.Sprintf(" c%d", e.byConst[v].seq)
 }
 
-// sort groups constants by type, so that few records say the type.
+// sort groups constants by type, so that few records say the type. Vectors of truth values come first: a select of vectors
+// is read by the type of its condition, which must be there.
 func (e *enumerator) sort(list []*constEntry) {
 	slices.SortStableFunc(list, func(a, b *constEntry) int {
-		return e.typeIDs[a.v.Type()] - e.typeIDs[b.v.Type()]
+		t, u := a.v.Type(), b.v.Type()
+		if c := cmp.Compare(conditionRank(t), conditionRank(u)); c != 0 {
+			return c
+		}
+		return cmp.Compare(e.typeIDs[t], e.typeIDs[u])
 	})
+}
+
+func conditionRank(t *Type) int {
+	if t.Kind == VectorKind && t.Elem.Kind == IntKind && t.Elem.Bits == 1 {
+		return 0
+	}
+	return 1
 }
 
 // enterFunction numbers the arguments, constants, instructions and blocks of f, and returns its constants.
