@@ -52,7 +52,6 @@ type step struct {
 	memory      []threadgroupMemory
 	partial     bool     // no dispatch, but a barrier for one resource
 	barrier     *storage // the resource's memory, nil if it has none
-	ghost       bool     // may run later, and is here for the sake of the analysis only
 	icb         *indirect
 	traced      bool
 }
@@ -341,37 +340,18 @@ func (x *executor) readRange(c *command, at, n *uint64) *failure {
 	if c.at%4 != 0 || c.at > uint64(len(mem)) || uint64(len(mem))-c.at < 8 {
 		return invalid("executeCommandsInBuffer: a range at offset %d of %s, which has %d bytes", c.at, c.indirect.name(), len(mem))
 	}
-	if len(x.steps) > 0 {
-		x.addGhosts(c)
-		if f := x.run(); f != nil {
+	if f := x.run(true); f != nil {
+		return f
+	}
+	if x.concurrent && !x.dev.opts.NoHazards {
+		// The GPU reads the range: that, too, may meet what came before.
+		x.fresh = append(x.fresh[:0], x.window.open(c.indirect.storage, len(x.done), indirectSlot))
+		x.fresh[0].note(c.indirect.base+c.at, 8, reads, x.window.pool)
+		x.done = append(x.done, origin{encoder: x.encoder, number: int(c.number), command: -1, icbName: c.icb})
+		if f := x.closeTraces(x.encoder); f != nil {
 			return f
 		}
 	}
 	*at, *n = uint64(binary.LittleEndian.Uint32(mem[c.at:])), uint64(binary.LittleEndian.Uint32(mem[c.at+4:]))
 	return nil
-}
-
-// addGhosts adds every command that may be executed, so that what runs before is watched if it could meet one.
-func (x *executor) addGhosts(c *command) {
-	b := c.icb
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for i := range b.commands {
-		cmd := &b.commands[i]
-		if !cmd.set || cmd.err != "" {
-			continue
-		}
-		p, from := cmd.pipeline, cmd.binds
-		if b.inheritPipeline {
-			p = c.pipeline
-		}
-		if b.inheritBuffers {
-			from = c.binds
-		}
-		if p != nil {
-			start := len(x.binds)
-			x.binds = append(x.binds, from...)
-			x.steps = append(x.steps, step{pipeline: p, binds: x.binds[start:len(x.binds):len(x.binds)], ghost: true})
-		}
-	}
 }

@@ -16,15 +16,16 @@ const indirectSlot = bufferSlots
 
 // flush runs the window and ends it: a barrier, the end of the encoder, or a serial encoder's next dispatch.
 func (x *executor) flush() *failure {
-	f := x.run()
+	f := x.run(false)
 	x.window.reset()
 	x.done = x.done[:0]
 	x.binds, x.memory = x.binds[:0], x.memory[:0]
 	return f
 }
 
-// run runs what the window holds so far. Whatever ran stays in it until the next barrier.
-func (x *executor) run() *failure {
+// run runs what the window holds so far. Whatever ran stays in it until the next barrier. If more is to come that is not
+// known yet, every access is noted, since it may meet what comes.
+func (x *executor) run(more bool) *failure {
 	steps := x.steps
 	if len(steps) == 0 {
 		return nil
@@ -33,16 +34,13 @@ func (x *executor) run() *failure {
 		clear(steps)
 		x.steps = x.steps[:0]
 	}()
-	if len(steps) > 1 || len(x.done) > 0 {
-		if !x.dev.opts.NoHazards {
-			x.analyse()
-		}
+	if (more || len(steps) > 1 || len(x.done) > 0) && !x.dev.opts.NoHazards {
+		x.analyse(more)
 	}
 	x.arrange()
 	for _, i := range x.order {
 		s := &steps[i]
 		switch {
-		case s.ghost:
 		case s.partial:
 			if s.barrier != nil {
 				x.window.barrier(s.barrier)
@@ -90,8 +88,8 @@ func (x *executor) arrange() {
 }
 
 // analyse finds the dispatches that could meet: those that bind the same storage, where one of them may write to it.
-// Only they are traced.
-func (x *executor) analyse() {
+// Only they are traced, unless more is to come.
+func (x *executor) analyse(more bool) {
 	x.round++
 	for i := range x.steps {
 		s := &x.steps[i]
@@ -105,8 +103,8 @@ func (x *executor) analyse() {
 				// What ran before may meet it, too.
 				u.several = x.window.union(st) != nil
 			}
-			u.several = u.several || u.first != int32(i)
-			u.written = u.written || written || x.window.union(st) != nil
+			u.several = u.several || more || u.first != int32(i)
+			u.written = u.written || more || written || x.window.union(st) != nil
 		})
 	}
 	for i := range x.steps {
@@ -149,6 +147,9 @@ func (x *executor) each(s *step, f func(st *storage, written bool)) {
 
 // where is how error texts call a dispatch.
 func (o *origin) where() string {
+	if o.pipeline == nil {
+		return fmt.Sprintf("dispatch %d, the execution of %s", o.number, o.icbName.name())
+	}
 	if o.icbName != nil {
 		return fmt.Sprintf("dispatch %d, command %d of %s (kernel %q)", o.number, o.command, o.icbName.name(), o.pipeline.kernel)
 	}
@@ -199,7 +200,7 @@ func (x *executor) dispatchStep(s *step) *failure {
 		x.dropTraces()
 		return f
 	}
-	return x.closeTraces(s)
+	return x.closeTraces(s.encoder)
 }
 
 func (x *executor) runProgram(s *step) *failure {

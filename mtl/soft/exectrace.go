@@ -51,14 +51,14 @@ func (x *executor) dropTraces() {
 }
 
 // closeTraces compares what a dispatch did with what the others of the window did.
-func (x *executor) closeTraces(s *step) *failure {
+func (x *executor) closeTraces(encoder int) *failure {
 	x.closeWatch()
 	c, hit := x.window.close(x.fresh)
 	if !hit {
 		x.fresh = x.fresh[:0]
 		return nil
 	}
-	f := &failure{code: mtl.CommandBufferErrorInvalidResource, encoder: s.encoder, text: x.hazardText(&c)}
+	f := &failure{code: mtl.CommandBufferErrorInvalidResource, encoder: encoder, text: x.hazardText(&c)}
 	x.dropTraces()
 	return f
 }
@@ -68,16 +68,27 @@ var accessNames = [accessKinds][2]string{reads: {"reads", "read"}, writes: {"wri
 // hazardText says which dispatches met where.
 func (x *executor) hazardText(c *clash) string {
 	earlier, later := &x.done[c.earlier.dispatch], &x.done[c.later.dispatch]
-	base := uint64(0)
-	what := "a buffer"
-	for i := range later.binds {
-		if b := &later.binds[i]; b.slot == c.later.slot && b.buf != nil {
-			base, what = b.buf.base, b.buf.name()
-		}
+	b := later.buffer(c.later.slot)
+	if b == nil {
+		b = earlier.buffer(c.earlier.slot)
+	}
+	base, what := uint64(0), "a buffer"
+	if b != nil {
+		base, what = b.base, b.name()
 	}
 	return fmt.Sprintf("hazard without a barrier: %s %s bytes %d to %d of %s through %s, which %s %s through %s",
 		later.where(), accessNames[c.does][0], c.from-base, c.to-base, what, later.slotName(c.later.slot),
 		earlier.where(), accessNames[c.did][1], earlier.slotName(c.earlier.slot))
+}
+
+// buffer is what was bound at a slot, nil for indirect arguments.
+func (o *origin) buffer(slot int) *buffer {
+	for i := range o.binds {
+		if b := &o.binds[i]; b.slot == slot {
+			return b.buf
+		}
+	}
+	return nil
 }
 
 func (o *origin) slotName(slot int) string {

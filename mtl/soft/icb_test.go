@@ -422,6 +422,18 @@ func TestHazardWithIndirectRange(t *testing.T) {
 	}
 	mustFail(t, encode(x), mtl.CommandBufferErrorInvalidResource, "hazard without a barrier", "bytes 4 to 8")
 	mustRun(t, encode(y))
+	// The range is read by the GPU, too.
+	mustFail(t, r.encode(mtl.DispatchTypeConcurrent, func(e mtl.ComputeCommandEncoder) {
+		r.put(e, rng, 1, 1, 1)
+		e.ExecuteCommandsInBufferIndirectBuffer(icb, rng, 0)
+	}), mtl.CommandBufferErrorInvalidResource, "hazard without a barrier", "the execution of indirect command buffer", "bytes 4 to 8", "its indirect arguments")
+	// What comes after the execution may meet what came before it.
+	mustFail(t, r.encode(mtl.DispatchTypeConcurrent, func(e mtl.ComputeCommandEncoder) {
+		e.UseResource(x.Resource, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+		r.put(e, y, 1, 1, 5)
+		e.ExecuteCommandsInBufferIndirectBuffer(icb, rng, 0)
+		r.put(e, y, 0, 2, 5)
+	}), mtl.CommandBufferErrorInvalidResource, "hazard without a barrier", "bytes 4 to 8")
 }
 
 // TestUnknownCommandSelector fails whoever executes the command.
