@@ -17,5 +17,18 @@
 // The group size is 32, 64, 128, 256 or 512 and divides the number of columns: a ragged last group is refused, as MLX
 // refuses it.
 //
+// # Signed 4-bit with zero points
+//
+// [Q4] has signed codes, and a zero point where MLX has a bias:
+//
+//	w = scale * (code - zero),  code = -8 .. 7
+//
+// Packed is as above, each code in two's complement; scales and zeros are float32 numbers in slices of their own:
+//
+//	Packed         uint32   [Rows, Cols/8]
+//	Scales, Zeros  float32  [Rows, Cols/GroupSize]
+//
+// The group size is a multiple of 8 and divides the number of columns.
+//
 // Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
 package quant

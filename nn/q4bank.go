@@ -1,0 +1,140 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/ingot-metal/ingot/nn/quant"
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// Q4Bank is a matrix of weights on the device in the signed 4-bit format with zero points, w = scale * (code - zero),
+// row-major: the layout of [quant.Q4]. It has at least one row, and a group size that is a multiple of 8 and divides its
+// columns. [Q4MLXBank] is another format, and so another type. The zero bank is not valid.
+//
+// A bank is a value; copies refer to the same memory. It may be used by several passes at once: kernels only read it.
+type Q4Bank struct {
+	packed           runtime.Slice[uint32]
+	scales, zeros    runtime.Slice[float32]
+	rows, cols, size int
+}
+
+// NewQ4Bank makes a bank of memory that holds one: packed has rows * cols / 8 words, eight codes each with the first in the
+// lowest bits, in two's complement; scales and zeros have rows * cols / groupSize numbers. All have exactly these lengths
+// and belong to the same runtime, and start at a multiple of 4 bytes. The group size is a multiple of 8 and divides cols.
+//
+// The memory stays the caller's.
+func NewQ4Bank(packed runtime.Slice[uint32], scales, zeros runtime.Slice[float32], rows, cols, groupSize int) (Q4Bank, error) {
+	const fn = "nn.NewQ4Bank"
+	words, groups, err := quant.Q4Sizes(rows, cols, groupSize)
+	if err != nil {
+		return Q4Bank{}, shapeOf(fn, err)
+	}
+	c := check{fn: fn, rt: packed.Runtime()}
+	c.owned("packed", packed.View())
+	c.owned("scales", scales.View())
+	c.owned("zeros", zeros.View())
+	exact := func(arg string, have, need int) {
+		if c.err == nil && have != need {
+			c.refuse(arg, fmt.Sprintf("%d elements", have), fmt.Sprintf("%d for %d * %d weights in groups of %d", need, rows, cols, groupSize), runtime.ErrShape)
+		}
+	}
+	exact("packed", packed.Len(), words)
+	exact("scales", scales.Len(), groups)
+	exact("zeros", zeros.Len(), groups)
+	c.capacity("packed", packed.View(), words, 4, 4)
+	c.capacity("scales", scales.View(), groups, 4, 4)
+	c.capacity("zeros", zeros.View(), groups, 4, 4)
+	if c.err != nil {
+		return Q4Bank{}, c.err
+	}
+	return Q4Bank{packed, scales, zeros, rows, cols, groupSize}, nil
+}
+
+// UploadQ4 copies a matrix to new device memory. Release gives it back.
+func UploadQ4(rt *runtime.Runtime, q quant.Q4) (Q4Bank, error) {
+	const fn = "nn.UploadQ4"
+	if err := q.Validate(); err != nil {
+		return Q4Bank{}, shapeOf(fn, err)
+	}
+	packed, err := runtime.SliceOf(rt, q.Packed)
+	if err != nil {
+		return Q4Bank{}, err
+	}
+	scales, err := runtime.SliceOf(rt, q.Scales)
+	if err != nil {
+		packed.Release()
+		return Q4Bank{}, err
+	}
+	zeros, err := runtime.SliceOf(rt, q.Zeros)
+	if err != nil {
+		packed.Release()
+		scales.Release()
+		return Q4Bank{}, err
+	}
+	return NewQ4Bank(packed, scales, zeros, q.Rows, q.Cols, q.GroupSize)
+}
+
+// Rows is the number of rows: outputs of a product, or tokens of an embedding table.
+func (b Q4Bank) Rows() int { return b.rows }
+
+// Cols is the number of columns: inputs of a product, or the width of an embedding.
+func (b Q4Bank) Cols() int { return b.cols }
+
+// GroupSize is the number of columns that share a scale and a zero point.
+func (b Q4Bank) GroupSize() int { return b.size }
+
+// Packed is the memory of the codes.
+func (b Q4Bank) Packed() runtime.Slice[uint32] { return b.packed }
+
+// Scales is the memory of the scales.
+func (b Q4Bank) Scales() runtime.Slice[float32] { return b.scales }
+
+// Zeros is the memory of the zero points.
+func (b Q4Bank) Zeros() runtime.Slice[float32] { return b.zeros }
+
+// RowRange is a bank of rows i up to j in the same memory. It cannot be released.
+func (b Q4Bank) RowRange(i, j int) (Q4Bank, error) {
+	const fn = "nn.Q4Bank.RowRange"
+	if b.rows == 0 {
+		return Q4Bank{}, &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from NewQ4Bank", Err: runtime.ErrShape}
+	}
+	if i < 0 || j <= i || j > b.rows {
+		return Q4Bank{}, &runtime.Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("%d rows", b.rows), Need: "0 <= i < j <= rows", Err: runtime.ErrShape}
+	}
+	words, groups := b.cols/quant.CodesPerWord, b.cols/b.size
+	return Q4Bank{b.packed.Slice(i*words, j*words), b.scales.Slice(i*groups, j*groups), b.zeros.Slice(i*groups, j*groups), j - i, b.cols, b.size}, nil
+}
+
+// Release gives the memory back, under the rules of [runtime.Slice.Release].
+func (b Q4Bank) Release() error {
+	err := b.packed.Release()
+	for _, e := range []error{b.scales.Release(), b.zeros.Release()} {
+		if err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// q4bank refuses a bank that cannot be used, or has another number of columns than cols, if that is not 0.
+func (c *check) q4bank(arg string, b Q4Bank, cols int) {
+	if c.err != nil {
+		return
+	}
+	if b.rows == 0 {
+		c.refuse(arg, "the zero bank", "a bank from NewQ4Bank", runtime.ErrShape)
+		return
+	}
+	if cols != 0 && b.cols != cols {
+		c.refuse(arg, fmt.Sprintf("%d columns", b.cols), fmt.Sprint(cols), runtime.ErrShape)
+	}
+}
+
+func (c *check) q4bankOwned(arg string, b Q4Bank) {
+	if c.err != nil {
+		return
+	}
+	c.owned(arg, b.packed.View())
+	c.owned(arg, b.scales.View())
+	c.owned(arg, b.zeros.View())
+}
