@@ -227,6 +227,7 @@ func (d *divergence) leave(l *loop, labels map[*block]*block, pending map[*block
 					case a != v:
 					case !l.contains(u.blk.preds[i]):
 						d.mark(v)
+						v.outlives = true
 					case !l.contains(u.blk):
 						d.mark(u)
 					}
@@ -235,11 +236,13 @@ func (d *divergence) leave(l *loop, labels map[*block]*block, pending map[*block
 			}
 			if !l.contains(u.blk) {
 				d.mark(v)
+				v.outlives = true
 			}
 		}
 		for _, b := range d.condOf[v] {
 			if !l.contains(b) {
 				d.mark(v)
+				v.outlives = true
 			}
 		}
 	}

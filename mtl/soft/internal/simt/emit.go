@@ -134,7 +134,7 @@ func (e *emitter) fill(v *val) {
 func (e *emitter) instr(v *val, fn func(*warp, *inst)) {
 	if v.op < opLaneOps {
 		in := inst{fn: fn, d: regOf(v), imm: v.imm, wide: v.wide, kind: kindLanes}
-		if v.uni {
+		if v.uni || e.private(v) {
 			in.kind = kindPlain
 		}
 		for i, a := range v.args {

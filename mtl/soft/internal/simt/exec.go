@@ -16,7 +16,7 @@ const (
 type instKind uint8
 
 const (
-	// kindPlain instructions write what they may write, whatever lanes run.
+	// kindPlain instructions write only what they may write, whatever lanes run.
 	kindPlain instKind = iota
 	// kindLanes instructions compute all lanes; while other lanes wait elsewhere only those of the running group may be
 	// written.

@@ -109,6 +109,44 @@ func (w *warp) span(x *xinst, size uint64) span {
 	return span{rg.base, -rg.origin, rg.size - size, rg.stride, true}
 }
 
+// execLoadPart is execLoad with the region known, for when not all lanes run.
+func execLoadPart(w *warp, in *inst) {
+	x := in.x
+	s := w.span(x, x.size*uint64(x.n))
+	if !s.ok {
+		execLoad(w, in)
+		return
+	}
+	a := w.u64(in.a)
+	for m := w.mask; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		p := a[l] + in.imm
+		off := p + s.adj
+		if off > s.lim || p&x.amask != 0 {
+			w.loadLane(in, p, l)
+			continue
+		}
+		q := unsafe.Add(s.base, uintptr(off)+uintptr(l)*s.stride)
+		switch x.size {
+		case 4:
+			for _, d := range x.dst {
+				w.u32(d)[l] = get32(q)
+				q = unsafe.Add(q, 4)
+			}
+		case 2:
+			for _, d := range x.dst {
+				w.u32(d)[l] = get16(q)
+				q = unsafe.Add(q, 2)
+			}
+		default:
+			for _, d := range x.dst {
+				w.u32(d)[l] = get8(q)
+				q = unsafe.Add(q, 1)
+			}
+		}
+	}
+}
+
 // The loads below are execLoad for common shapes, with the region known and all lanes running. Whatever is out of the
 // ordinary goes to execLoad, which is right for everything.
 
@@ -116,7 +154,7 @@ func execLoad32(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 4)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a, d := w.u64(in.a), w.u32(x.dst[0])
@@ -135,7 +173,7 @@ func execLoad16(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 2)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a, d := w.u64(in.a), w.u32(x.dst[0])
@@ -154,7 +192,7 @@ func execLoad8(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 1)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a, d := w.u64(in.a), w.u32(x.dst[0])
@@ -173,7 +211,7 @@ func execLoad32x2(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 8)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a, d0, d1 := w.u64(in.a), w.u32(x.dst[0]), w.u32(x.dst[1])
@@ -193,7 +231,7 @@ func execLoad32x4(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 16)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a := w.u64(in.a)
@@ -215,7 +253,7 @@ func execLoad16x2(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 4)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a, d0, d1 := w.u64(in.a), w.u32(x.dst[0]), w.u32(x.dst[1])
@@ -235,7 +273,7 @@ func execLoad16x4(w *warp, in *inst) {
 	x := in.x
 	s := w.span(x, 8)
 	if w.mask != allLanes || !s.ok {
-		execLoad(w, in)
+		execLoadPart(w, in)
 		return
 	}
 	a := w.u64(in.a)
@@ -283,6 +321,9 @@ func loadForm(x *xinst, uniAddr, lanesOwn bool) func(*warp, *inst) {
 		return execLoad16x4
 	case 0x101:
 		return execLoad8
+	}
+	if x.size < 8 {
+		return execLoadPart
 	}
 	return execLoad
 }

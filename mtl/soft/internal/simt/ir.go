@@ -56,6 +56,9 @@ type val struct {
 	uni   bool // the same in all lanes
 	bcast bool // a uniform value that must also be written to all lanes
 	fused bool // computed by its only user
+	// outlives is set if the value is used outside a loop that lanes leave apart: those outside hold it while others go on.
+	outlives bool
+	shared   bool // its class has several values
 
 	// Register allocation: the class it belongs to, its live range, its register.
 	class  *val

@@ -8,7 +8,9 @@ import "sort"
 //
 // Live ranges are without holes in the order of the blocks, and span the loops that a value is live around. Then no lane
 // that waits elsewhere holds a value in a register that the running group may write for all lanes: waiting lanes wait at
-// later blocks, and what they will read was defined before.
+// later blocks, and what they will read was defined before. So even a value that differs by lane may be written in all
+// lanes, needed there or not (private), unless it shares its register with a phi, which lanes may hold already, or is used
+// outside a loop that lanes leave in different iterations.
 type regalloc struct {
 	*flow
 	size  uint32
@@ -175,6 +177,7 @@ func (r *regalloc) unite(p, a *val) {
 		return
 	}
 	y.class = x
+	x.shared, y.shared = true, true
 	x.lo, x.hi = min(x.lo, y.lo), max(x.hi, y.hi)
 }
 
@@ -218,6 +221,9 @@ func (r *regalloc) assign() {
 		c.reg, c.hasReg = r.take(slotKind(c)), true
 	}
 }
+
+// private tells whether writing v in all lanes harms none.
+func (r *regalloc) private(v *val) bool { return !r.irreducible && !v.shared && !v.outlives }
 
 func regOf(v *val) uint32 {
 	c := find(v)
