@@ -1,6 +1,7 @@
 package soft
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -156,4 +157,53 @@ func TestUnknownSelector(t *testing.T) {
 	objc.Send(dev.ID(), objc.RegisterName("newTextureWithDescriptor:"), 0)
 	require.ErrorIs(t, objc.TakeError(), objc.ErrUnknownSelector)
 	mustFail(t, q.CommandBuffer(), mtl.CommandBufferErrorInternal, "newTextureWithDescriptor:")
+}
+
+// TestZeroWords sends every selector of every object with nothing but zeros: nil objects, null pointers, no sizes. None may
+// panic or hang.
+func TestZeroWords(t *testing.T) {
+	r := newRig(t, Options{Faults: Faults{}})
+	x := words(t, r.dev, 1)
+	heapDesc, err := mtl.NewHeapDescriptor(r.dev)
+	require.NoError(t, err)
+	defer heapDesc.Release()
+	heapDesc.SetSize(1024)
+	heap := r.dev.NewHeapWithDescriptor(heapDesc)
+	set, err := r.dev.NewResidencySetWithDescriptor(mtl.ResidencySetDescriptor{})
+	require.NoError(t, err)
+	fn := r.lib.NewFunctionWithName("scale")
+	event, shared, fence := r.dev.NewEvent(), r.dev.NewSharedEvent(), r.dev.NewFence()
+	icb := r.newICB(1, nil)
+	p := r.pipeline("sum")
+	cb := r.queue.CommandBuffer()
+	blit := r.queue.CommandBuffer().BlitCommandEncoder()
+	compute := r.queue.CommandBuffer().ComputeCommandEncoder()
+	reflection := p.Reflection()
+	objects := []objc.ID{r.dev.ID(), r.queue.ID(), cb.ID(), blit.ID(), compute.ID(), x.ID(), heap.ID(), set.ID(), r.lib.ID(), fn.ID(),
+		event.ID(), shared.ID(), fence.ID(), icb.ID(), icb.IndirectComputeCommandAtIndex(0).ID(), p.ID(), reflection.ID(),
+		reflection.Bindings().At(0).ID(), reflection.Bindings().At(2).ID(), reflection.Arguments().At(0).ID(),
+		r.dev.Architecture().ID()}
+	all := map[string]*objc.GoClass{}
+	for _, c := range metalClasses(deviceOf(r.dev).classes) {
+		all[c.Name()] = c
+	}
+	sent := 0
+	for _, id := range objects {
+		class := all[id.ClassName()]
+		require.NotNil(t, class, id.ClassName())
+		for _, sel := range class.Selectors() {
+			out := objc.Send(id, objc.RegisterName(sel), make([]uintptr, 16)...)
+			sent++
+			if strings.HasPrefix(sel, "new") && out != 0 {
+				objc.ID(out).Release()
+			}
+			require.NoError(t, objc.TakeError(), "-[%s %s]", id.ClassName(), sel)
+		}
+	}
+	require.Greater(t, sent, 300)
+	for _, o := range []mtl.Object{heap.Object, set.Object, fn.Object, event.Object, shared.Object, fence.Object} {
+		o.Release()
+	}
+	// All of it was misuse, and is told.
+	mustFail(t, r.queue.CommandBuffer(), mtl.CommandBufferErrorInternal, "misuse")
 }
