@@ -13,6 +13,79 @@ func GELUTanh(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 }
 
+// SiLU is x/(1 + e^−x), and its limit 0 for −∞.
+func SiLU(x float64) float64 {
+	if math.IsInf(x, -1) {
+		return 0
+	}
+	return x / (1 + math.Exp(-x))
+}
+
+// Activation is the function that a matrix product ends with.
+type Activation int
+
+// The activations: x itself, max(0, x), [GELUTanh] and [SiLU].
+const (
+	ActNone Activation = iota
+	ActReLU
+	ActGELU
+	ActSiLU
+)
+
+// Apply is the value at x. NaN stays NaN.
+func (a Activation) Apply(x float64) float64 {
+	switch a {
+	case ActReLU:
+		if x < 0 {
+			return 0
+		}
+	case ActGELU:
+		return GELUTanh(x)
+	case ActSiLU:
+		return SiLU(x)
+	}
+	return x
+}
+
+// Slope is an upper bound of the derivative's absolute value: how much an error of the argument can grow.
+func (a Activation) Slope() float64 {
+	switch a {
+	case ActGELU:
+		return 1.13
+	case ActSiLU:
+		return 1.1
+	}
+	return 1
+}
+
+// Gated is out[i] = act(gate[i])·up[i], the middle of a gated feed-forward block: SwiGLU with [ActSiLU], GeGLU
+// with [ActGELU].
+func Gated[G, U Real](gate []G, up []U, act Activation) []float64 {
+	out := make([]float64, len(gate))
+	for i, g := range gate {
+		out[i] = act.Apply(float64(g)) * float64(up[i])
+	}
+	return out
+}
+
+// Scale is out[i] = factor·x[i].
+func Scale[T Real](x []T, factor float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = factor * float64(v)
+	}
+	return out
+}
+
+// Add is out[i] = a[i] + b[i].
+func Add[A, B Real](a []A, b []B) []float64 {
+	out := make([]float64, len(a))
+	for i, v := range a {
+		out[i] = float64(v) + float64(b[i])
+	}
+	return out
+}
+
 // Softcap is limit·tanh(v/limit), which keeps v within ±limit. A limit that is not a positive finite number means no
 // cap: v.
 func Softcap(v, limit float64) float64 {
@@ -20,35 +93,4 @@ func Softcap(v, limit float64) float64 {
 		return v
 	}
 	return limit * math.Tanh(v/limit)
-}
-
-// NoToken is what [SoftcapArgmax] answers when there is nothing to choose from.
-const NoToken = 0xFFFFFFFF
-
-// SoftcapArgmax is the index of the largest logit and its capped value ([Softcap]). Capping is strictly increasing, so it
-// does not change which one that is, though it may round different logits to equal values. Of equal logits the lowest index
-// wins. Those that are NaN or infinite are ignored; when no other is left the index is [NoToken] and the value 0.
-//
-// margin is the distance between the two best capped logits, +∞ when there are not two: a float32 implementation of what
-// comes before can be held to the index where the margin is larger than its rounding error, no more.
-func SoftcapArgmax[T Real](logits []T, limit float64) (index uint32, value, margin float64) {
-	index = NoToken
-	best, second := math.Inf(-1), math.Inf(-1)
-	for i, l := range logits {
-		v := float64(l)
-		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0):
-		case index == NoToken || v > best:
-			best, second, index = v, best, uint32(i)
-		case v > second:
-			second = v
-		}
-	}
-	switch {
-	case index == NoToken:
-		return index, 0, math.Inf(1)
-	case math.IsInf(second, -1):
-		return index, Softcap(best, limit), math.Inf(1)
-	}
-	return index, Softcap(best, limit), Softcap(best, limit) - Softcap(second, limit)
 }

@@ -33,73 +33,37 @@ func (m Q4) At(row, col int) float64 {
 	return m.Scales[g]*float64(m.Code(row, col)) + m.Biases[g]
 }
 
+// Shape implements [Matrix].
+func (m Q4) Shape() (rows, cols int) { return m.Rows, m.Cols }
+
+// Magnitude implements [Matrix]: |s·q| + |b|.
+func (m Q4) Magnitude(row, col int) float64 {
+	g := row*(m.Cols/m.Group) + col/m.Group
+	return abs(m.Scales[g])*float64(m.Code(row, col)) + abs(m.Biases[g])
+}
+
 // Dense is the whole matrix, row-major.
-func (m Q4) Dense() []float64 {
-	out := make([]float64, 0, m.Rows*m.Cols)
-	for r := range m.Rows {
-		for c := range m.Cols {
-			out = append(out, m.At(r, c))
-		}
-	}
-	return out
-}
+func (m Q4) Dense() []float64 { return Expand(m) }
 
-// EmbedQ4 looks up one row of the table for each id: out[i][c] = scale·w[ids[i]][c]. An id that the table has no row for
-// gives zeros. The result is [len(ids)][Cols].
-func EmbedQ4(table Q4, ids []uint32, scale float64) []float64 {
-	out := make([]float64, len(ids)*table.Cols)
-	for i, id := range ids {
-		if uint64(id) >= uint64(table.Rows) {
-			continue
-		}
-		for c := range table.Cols {
-			out[i*table.Cols+c] = scale * table.At(int(id), c)
-		}
-	}
-	return out
-}
+// EmbedQ4 is [Embed] of a table in this format.
+func EmbedQ4(table Q4, ids []uint32, scale float64) []float64 { return Embed(table, ids, scale) }
 
-// GEMVQ4 is the matrix-vector product y[r] = Σ_c w[r][c]·x[c]. x holds bfloat16 numbers on the device; here they are
-// whatever the caller passes.
-func GEMVQ4[T Real](w Q4, x []T) []float64 {
-	y := make([]float64, w.Rows)
-	for r := range w.Rows {
-		for c := range w.Cols {
-			y[r] += w.At(r, c) * float64(x[c])
-		}
-	}
-	return y
-}
+// GEMVQ4 is [GEMV] of a matrix in this format. x holds bfloat16 numbers on the device; here they are whatever the caller
+// passes.
+func GEMVQ4[T Real](w Q4, x []T) []float64 { return GEMV(w, x) }
 
 // GEMVQ4Magnitude is Σ_c |w[r][c]·x[c]|: the scale against which the rounding error of a product is measured, since a
 // sum that cancels has an error proportional to its terms, not to itself. For the affine form the terms are s·q·x and
 // b·x, taken apart, as kernels that sum them apart need.
-func GEMVQ4Magnitude[T Real](w Q4, x []T) []float64 {
-	y := make([]float64, w.Rows)
-	for r := range w.Rows {
-		for c := range w.Cols {
-			g := r*(w.Cols/w.Group) + c/w.Group
-			v := abs(float64(x[c]))
-			y[r] += abs(w.Scales[g])*float64(w.Code(r, c))*v + abs(w.Biases[g])*v
-		}
-	}
-	return y
-}
+func GEMVQ4Magnitude[T Real](w Q4, x []T) []float64 { return GEMVMagnitude(w, x) }
 
 // GEMVQ4QKV is three products with one vector: queries, keys and values of one position.
 func GEMVQ4QKV[T Real](wq, wk, wv Q4, x []T) (q, k, v []float64) {
-	return GEMVQ4(wq, x), GEMVQ4(wk, x), GEMVQ4(wv, x)
+	return GEMV(wq, x), GEMV(wk, x), GEMV(wv, x)
 }
 
-// GEMVQ4GateUpGELU is the first half of a gated feed-forward block: mid[r] = gelu((Wg·x)[r]) · (Wu·x)[r], with
-// [GELUTanh] as gelu.
-func GEMVQ4GateUpGELU[T Real](gate, up Q4, x []T) []float64 {
-	g, u := GEMVQ4(gate, x), GEMVQ4(up, x)
-	for i := range g {
-		g[i] = GELUTanh(g[i]) * u[i]
-	}
-	return g
-}
+// GEMVQ4GateUpGELU is [GateUp] of matrices in this format with [ActGELU].
+func GEMVQ4GateUpGELU[T Real](gate, up Q4, x []T) []float64 { return GateUp(gate, up, x, ActGELU) }
 
 func abs(x float64) float64 {
 	if x < 0 {

@@ -58,15 +58,51 @@ func (s QKV) RoPE() QKVResult {
 	}
 }
 
+// Live is [QKV.RoPE] with a position that is read on the device and may be anything: if Position or that of a later row is
+// no uint32, the operation is skipped and everything keeps what it has.
+func (s QKV) Live() QKVResult {
+	if !s.positions() {
+		return QKVResult{Q: widen(s.Q), K: widen(s.K), V: widen(s.V), Skipped: true}
+	}
+	return s.RoPE()
+}
+
+// QOnly is [QKV.RoPE] of the queries alone, in Q of the result. Keys, values and their weights need not be there, and if
+// they are, they stay as they are.
+func (s QKV) QOnly() QKVResult {
+	return QKVResult{Q: s.heads(s.Q, s.QWeight, s.Hq, true), K: widen(s.K), V: widen(s.V)}
+}
+
+// Magnitude is the scale of the rounding error of Q, K and V: |a|+|b| where a pair of normalised elements turns, which
+// bounds what an error of the angle does as well as the terms' absolute values, and |x| elsewhere.
+func (s QKV) Magnitude() QKVResult {
+	upright := s
+	upright.InvFreq = make([]float32, s.RotaryDim/2) // no speed, no turn
+	r := upright.RoPE()
+	for _, x := range [][]float64{r.Q, r.K} {
+		for at := 0; at < len(x); at += s.D {
+			for p := range s.RotaryDim / 2 {
+				a, b := &x[at+p], &x[at+p+s.D/2]
+				*a = abs(*a) + abs(*b)
+				*b = *a
+			}
+		}
+	}
+	return QKVResult{Q: magnitudes(r.Q), K: magnitudes(r.K), V: magnitudes(r.V)}
+}
+
 // Store is [QKV.RoPE] followed by copying the T·Hkv·D finished keys and values to element offset of the two caches,
 // which hold capacity elements each.
 //
 // If they do not fit there, offset + T·Hkv·D > capacity, or if a position is no uint32, the whole operation is skipped:
 // queries, keys, values and caches keep what they have. Offset and position come from device memory, so they may be
 // anything, and the sums are those of mathematics: they do not wrap.
+//
+// A cache of a narrower type stores rounded numbers: round CacheK and CacheV ([RoundF16s], [RoundBF16s]), which leaves
+// what such a cache held before as it is. Q, K and V are not rounded by it.
 func (s QKV) Store(cacheK, cacheV []float32, offset, capacity uint64) QKVResult {
 	n := uint64(s.T) * uint64(s.Hkv) * uint64(s.D)
-	if n > capacity || offset > capacity-n || s.Position+uint64(s.T)-1 > math.MaxUint32 {
+	if n > capacity || offset > capacity-n || !s.positions() {
 		return QKVResult{
 			Q: widen(s.Q), K: widen(s.K), V: widen(s.V),
 			CacheK: widen(cacheK), CacheV: widen(cacheV),
@@ -78,6 +114,11 @@ func (s QKV) Store(cacheK, cacheV []float32, offset, capacity uint64) QKVResult 
 	copy(r.CacheK[offset:offset+n], r.K)
 	copy(r.CacheV[offset:offset+n], r.V)
 	return r
+}
+
+// positions tells whether the positions of all rows are uint32.
+func (s QKV) positions() bool {
+	return s.T == 0 || s.Position <= math.MaxUint32 && uint64(s.T)-1 <= math.MaxUint32-s.Position
 }
 
 func (s QKV) heads(x, weight []float32, heads int, rotate bool) []float64 {
