@@ -39,6 +39,9 @@ func (b *ScalarBinder) refuse(index int, have, need string, sentinel error) erro
 }
 
 func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place int) error {
+	if b == nil {
+		b = new(ScalarBinder)
+	}
 	l := b.l
 	if l == nil {
 		return b.refuse(index, "a binder used after its function has returned", "the binder of a running call", ErrMisuse)

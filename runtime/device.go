@@ -31,8 +31,13 @@ type DeviceInfo struct {
 	Primed bool
 }
 
-// Device describes the device.
-func (rt *Runtime) Device() DeviceInfo { return rt.info }
+// Device describes the device, nothing for a nil runtime.
+func (rt *Runtime) Device() DeviceInfo {
+	if rt == nil {
+		return DeviceInfo{}
+	}
+	return rt.info
+}
 
 // probe asks the device what it can do.
 func (rt *Runtime) probe() error {

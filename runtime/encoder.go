@@ -39,13 +39,9 @@ type encoder struct {
 	tgSet uint32 // arguments with a length that is not zero
 }
 
-// The message has no binding in mtl.
-var msgEncoderWithDispatchType = objc.NewMessage("computeCommandEncoderWithDispatchType:", "@@:Q")
-
-// concurrentEncoder makes an encoder whose dispatches run at the same time unless a barrier orders them (macOS 10.14). It
-// is borrowed.
+// concurrentEncoder makes an encoder whose dispatches run at the same time unless a barrier orders them. It is borrowed.
 func concurrentEncoder(cb mtl.CommandBuffer) mtl.ComputeCommandEncoder {
-	return mtl.ComputeCommandEncoderOf(objc.ID(msgEncoderWithDispatchType.Send(cb.ID(), uintptr(mtl.DispatchTypeConcurrent))))
+	return cb.ComputeCommandEncoderWithDispatchType(mtl.DispatchTypeConcurrent)
 }
 
 // begin makes an encoder whose dispatches run at the same time unless a barrier orders them.

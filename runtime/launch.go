@@ -87,6 +87,7 @@ type Launch struct {
 	p      *Pass
 	name   string
 	err    *Error
+	inBind bool   // a function given to Scalars runs: nothing but its binder is taken
 	bound  uint32 // slots with a binding
 	groups uint32 // slots with threadgroup memory
 	nconst int
@@ -111,9 +112,20 @@ func (l *Launch) refuse(arg, have, need string, sentinel error) {
 	}
 }
 
+// shut says whether the launch takes nothing more: after the first error, and within a function given to Scalars.
+func (l *Launch) shut() bool {
+	if l == nil {
+		return true // whose Dispatch says why
+	}
+	if l.inBind {
+		l.refuse("bind", "a call of the launch itself", "calls of the binder only", ErrMisuse)
+	}
+	return l.err != nil
+}
+
 // place takes a slot for a binding, or nil if there is no such slot or it is taken.
 func (l *Launch) place(slot int, kind bindKind) *binding {
-	if l.err != nil {
+	if l.shut() {
 		return nil
 	}
 	if slot < 0 || slot >= MaxBuffers {
@@ -151,7 +163,7 @@ func (l *Launch) ConstantFloat32(index int, v float32) {
 }
 
 func (l *Launch) constant(index int, kind constantKind, bits uint32) {
-	if l.err != nil {
+	if l.shut() {
 		return
 	}
 	if index < 0 || index > math.MaxUint16 {
@@ -251,15 +263,24 @@ func (l *Launch) scalarSlots() uint32 {
 }
 
 // Scalars calls bind, which must put a scalar of the caller's own storage in the place of each scalar bound so far: it is
-// how Unsafe variants keep their scalars at addresses that the caller knows. A nil bind changes nothing.
+// how Unsafe variants keep their scalars at addresses that the caller knows. While bind runs, the launch and its pass take
+// nothing else. A nil bind changes nothing.
 func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
-	if bind == nil || l.err != nil {
+	if bind == nil || l.shut() {
 		return
 	}
 	b := &ScalarBinder{l: l}
+	l.inBind = true
+	returned := false
+	defer func() {
+		l.inBind, b.l = false, nil
+		if !returned { // and whoever recovers from the panic goes on with the pass
+			l.refuse("bind", "a panic", "a function that returns", ErrMisuse)
+		}
+	}()
 	err := bind(b)
+	returned = true
 	e := b.finish()
-	b.l = nil
 	switch {
 	case e != nil:
 		l.refuse("bind", "", "", e)
@@ -271,7 +292,7 @@ func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
 // ThreadgroupMemory sets the length of threadgroup memory argument index, rounded up to the multiple of 16 bytes that
 // Metal takes.
 func (l *Launch) ThreadgroupMemory(index, bytes int) {
-	if l.err != nil {
+	if l.shut() {
 		return
 	}
 	arg := fmt.Sprintf
@@ -297,10 +318,13 @@ func (l *Launch) Dispatch(groups, threads Size) error { return l.dispatch(groups
 func (l *Launch) DispatchThreads(grid, threads Size) error { return l.dispatch(grid, threads, true) }
 
 func (l *Launch) dispatch(grid, threads Size, exact bool) error {
+	if l == nil {
+		return &Error{Func: "Launch.Dispatch", Have: "a nil launch", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
+	}
 	if l.p == nil || !l.p.live() {
 		return &Error{Func: l.name, Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
 	}
-	if l.err != nil {
+	if l.shut() {
 		return l.err
 	}
 	pl, err := l.rt.pipeline(l)

@@ -144,6 +144,9 @@ func (rt *Runtime) function(lib library, name string, consts []constant) (mtl.Fu
 			return fn, &Error{Func: name, Err: deviceError("function "+name, err)}
 		}
 	}
+	if name == "" {
+		name = `kernel ""`
+	}
 	return fn, &Error{Func: name, Have: "a kernel that the " + lib.origin.String() + " library does not have", Err: ErrKernel}
 }
 
@@ -177,11 +180,19 @@ func (c constant) String() string {
 }
 
 // LibraryOrigin is where the library came from that kernels are looked for in.
-func (rt *Runtime) LibraryOrigin() Origin { return rt.libs.primary.origin }
+func (rt *Runtime) LibraryOrigin() Origin {
+	if rt == nil {
+		return OriginNone
+	}
+	return rt.libs.primary.origin
+}
 
 // KernelOrigin is where the code of a kernel came from: another place than the library's if the device refused the
 // compiled form of this kernel alone. It is OriginNone for a kernel that has not been used, or prepared by [Runtime.Kernel].
 func (rt *Runtime) KernelOrigin(name string) Origin {
+	if rt == nil {
+		return OriginNone
+	}
 	if all := rt.pipes.byName.Load(); all != nil {
 		if k := (*all)[name]; k != nil {
 			return (*k.variants.Load())[0].origin

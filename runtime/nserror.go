@@ -21,46 +21,16 @@ func deviceError(op string, err error) *DeviceError {
 	return &DeviceError{Op: op, Text: err.Error()}
 }
 
-var (
-	selError        = objc.RegisterName("error")
-	selUserInfo     = objc.RegisterName("userInfo")
-	selObjectForKey = objc.RegisterName("objectForKey:")
-)
-
-// encoderInfoKey is the text of the constant MTLCommandBufferEncoderInfoErrorKey. Foundation names such keys after
-// themselves; should this one differ, the list of encoders stays empty.
-const encoderInfoKey = "MTLCommandBufferEncoderInfoErrorKey"
-
 // commandBufferError is what a failed command buffer says.
 func commandBufferError(cb mtl.CommandBuffer, seq uint64) *Error {
-	defer objc.NewPool().Drain()
 	e := deviceError("command buffer", cb.Error())
-	e.Encoders = encoderInfos(objc.ID(objc.Send(cb.ID(), selError)))
-	return &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which failed", seq), Err: e}
-}
-
-// encoderInfos says how far each encoder came.
-func encoderInfos(nsError objc.ID) []string {
-	if !nsError.RespondsTo(selUserInfo) {
-		return nil
-	}
-	info := objc.ID(objc.Send(nsError, selUserInfo))
-	if !info.RespondsTo(selObjectForKey) {
-		return nil
-	}
-	key := objc.NSString(encoderInfoKey)
-	defer key.Release()
-	var list []string
-	infos := mtl.ArrayOf(objc.ID(objc.Send(info, selObjectForKey, uintptr(key))))
-	for i := range infos.Len() {
-		x := mtl.CommandBufferEncoderInfoOf(infos.At(i).ID())
-		name := x.Label()
-		if name == "" {
-			name = fmt.Sprintf("encoder %d", i)
+	for i, x := range cb.EncoderInfos() {
+		if x.Label == "" {
+			x.Label = fmt.Sprintf("encoder %d", i)
 		}
-		list = append(list, name+" "+encoderState(x.ErrorState()))
+		e.Encoders = append(e.Encoders, x.Label+" "+encoderState(x.State))
 	}
-	return list
+	return &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which failed", seq), Err: e}
 }
 
 func encoderState(s mtl.CommandEncoderErrorState) string {

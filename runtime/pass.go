@@ -19,8 +19,13 @@ type Pass struct {
 
 func (p *Pass) live() bool { return p != nil && p.st != nil }
 
-// Runtime is the runtime that the pass belongs to.
-func (p *Pass) Runtime() *Runtime { return p.rt }
+// Runtime is the runtime that the pass belongs to, nil for a nil Pass.
+func (p *Pass) Runtime() *Runtime {
+	if p == nil {
+		return nil
+	}
+	return p.rt
+}
 
 // Count is the number of dispatches encoded so far.
 func (p *Pass) Count() int {
@@ -42,6 +47,11 @@ func (p *Pass) Barriers() int {
 func (p *Pass) Kernel(name string) *Launch {
 	if !p.live() {
 		return &Launch{name: name} // whose Dispatch says why it is refused
+	}
+	if p.launch.inBind {
+		l := &Launch{p: p, rt: p.rt, name: name}
+		l.refuse("launch", "one within the bind function of another", "that function to return first", ErrMisuse)
+		return l
 	}
 	p.launch.start(p, name)
 	return &p.launch

@@ -213,7 +213,12 @@ func (prog *Program) Run() error {
 }
 
 // Indirect says whether replays execute an indirect command buffer, and if not, why not.
-func (prog *Program) Indirect() (ok bool, why string) { return len(prog.indirect) > 0, prog.why }
+func (prog *Program) Indirect() (ok bool, why string) {
+	if prog == nil {
+		return false, "no program"
+	}
+	return len(prog.indirect) > 0, prog.why
+}
 
 // ProgramStats are facts of a program.
 type ProgramStats struct {
@@ -227,8 +232,11 @@ type ProgramStats struct {
 	Messages int
 }
 
-// Stats are facts of the program.
+// Stats are facts of the program, none of a nil one.
 func (prog *Program) Stats() ProgramStats {
+	if prog == nil {
+		return ProgramStats{}
+	}
 	s := ProgramStats{Commands: len(prog.cmds), Barriers: prog.barriers, Pipelines: len(prog.pipelines),
 		Buffers: len(prog.reads) + len(prog.writes), IndirectBuffers: len(prog.indirect)}
 	if n := len(prog.indirect); n > 0 {
@@ -243,7 +251,7 @@ func (prog *Program) Stats() ProgramStats {
 
 // Release gives the program back: its memory as soon as the replays in flight have completed. It can be released once.
 func (prog *Program) Release() error {
-	if prog == nil || prog.released.Swap(true) {
+	if prog == nil || prog.rt == nil || prog.released.Swap(true) {
 		return &Error{Func: "Program.Release", Have: "a program that was released", Need: "a live program", Err: ErrClosed}
 	}
 	prog.unref()

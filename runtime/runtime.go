@@ -102,8 +102,8 @@ func (rt *Runtime) start() error {
 
 // enter counts an operation that must not run while the runtime is closed.
 func (rt *Runtime) enter(fn string) error {
-	if rt == nil {
-		return &Error{Func: fn, Arg: "rt", Have: "nil", Need: "an open runtime", Err: ErrMisuse}
+	if err := rt.opened(fn); err != nil {
+		return err
 	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -120,6 +120,17 @@ func (rt *Runtime) enter(fn string) error {
 	return nil
 }
 
+// opened refuses a runtime that Open did not make.
+func (rt *Runtime) opened(fn string) error {
+	switch {
+	case rt == nil:
+		return &Error{Func: fn, Arg: "rt", Have: "nil", Need: "an open runtime", Err: ErrMisuse}
+	case rt.dev.IsNil():
+		return &Error{Func: fn, Arg: "rt", Have: "the zero Runtime", Need: "a runtime from Open", Err: ErrMisuse}
+	}
+	return nil
+}
+
 func (rt *Runtime) leave() {
 	rt.mu.Lock()
 	rt.open--
@@ -129,6 +140,9 @@ func (rt *Runtime) leave() {
 // Err is why the runtime takes no more work: an error over [ErrClosed] after Close, what failed after a failure, and nil
 // otherwise.
 func (rt *Runtime) Err() error {
+	if err := rt.opened("Runtime.Err"); err != nil {
+		return err
+	}
 	if e := rt.unusable(); e != nil {
 		return e
 	}
@@ -152,6 +166,9 @@ func (rt *Runtime) fail(e *Error) {
 // Wait waits for all work that was submitted before, and returns the error of the last submission. It ends early, as
 // [Submission.Wait] does, when ctx is done.
 func (rt *Runtime) Wait(ctx context.Context) error {
+	if err := rt.opened("Runtime.Wait"); err != nil {
+		return err
+	}
 	rt.queue.mu.Lock()
 	last := rt.queue.seq
 	rt.queue.mu.Unlock()
@@ -164,6 +181,9 @@ func (rt *Runtime) Wait(ctx context.Context) error {
 // failed and nobody has been told.
 func (rt *Runtime) Close() error {
 	const fn = "Runtime.Close"
+	if err := rt.opened(fn); err != nil {
+		return err
+	}
 	if err := rt.stopEntering(fn); err != nil {
 		return err
 	}
@@ -224,6 +244,9 @@ func (rt *Runtime) releaseAll() {
 // Reopen closes the runtime and opens a new one with the same options: how to start anew after a failure. Slices,
 // programs and scalars of the old one are gone with it.
 func (rt *Runtime) Reopen() (*Runtime, error) {
+	if err := rt.opened("Runtime.Reopen"); err != nil {
+		return nil, err
+	}
 	if err := rt.Close(); errors.Is(err, ErrBusy) {
 		return nil, err
 	}

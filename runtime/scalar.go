@@ -48,19 +48,42 @@ func NewScalarPool(rt *Runtime, capacity int) (*ScalarPool, error) {
 
 // Len is the number of scalars handed out, Cap the number there is room for.
 func (s *ScalarPool) Len() int {
+	if s == nil {
+		return 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used
 }
 
 // Cap is the number of scalars there is room for.
-func (s *ScalarPool) Cap() int { return s.cap }
+func (s *ScalarPool) Cap() int {
+	if s == nil {
+		return 0
+	}
+	return s.cap
+}
 
-// Runtime is the runtime that the pool belongs to.
-func (s *ScalarPool) Runtime() *Runtime { return s.store.Runtime() }
+// Runtime is the runtime that the pool belongs to, nil for a nil or zero pool.
+func (s *ScalarPool) Runtime() *Runtime {
+	if s == nil {
+		return nil
+	}
+	return s.store.Runtime()
+}
 
 // Release gives the storage back, under the same rules as [Slice.Release]. The pool's scalars are then refused.
-func (s *ScalarPool) Release() error { return s.store.Release() }
+func (s *ScalarPool) Release() error {
+	if s == nil || s.store.view.a == nil {
+		return &Error{Func: "ScalarPool.Release", Have: "no pool", Need: "a pool from NewScalarPool", Err: ErrMisuse}
+	}
+	if err := s.store.Release(); err != nil {
+		e := *err.(*Error)
+		e.Func = "ScalarPool.Release"
+		return &e
+	}
+	return nil
+}
 
 // A Scalar is one value at a fixed device address. The zero Scalar is not valid.
 type Scalar[T ScalarElement] struct {

@@ -13,6 +13,9 @@ import (
 // give right results together. The error joins one for each kernel that does not. Kernels that a library of
 // [WithLibrary] does not have are left out.
 func (rt *Runtime) SelfTest() error {
+	if err := rt.opened("Runtime.SelfTest"); err != nil {
+		return err
+	}
 	var all []error
 	done := 0
 	for i := range selfTests {

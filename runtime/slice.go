@@ -30,9 +30,10 @@ func SliceOf[T Element](rt *Runtime, data []T) (Slice[T], error) {
 
 func newSlice[T Element](fn string, rt *Runtime, n int, zero bool) (Slice[T], error) {
 	size := sizeOf[T]()
+	if err := rt.opened(fn); err != nil {
+		return Slice[T]{}, err
+	}
 	switch {
-	case rt == nil:
-		return Slice[T]{}, &Error{Func: fn, Arg: "rt", Have: "nil", Need: "an open runtime", Err: ErrMisuse}
 	case n < 0 || n > math.MaxInt/size:
 		return Slice[T]{}, &Error{Func: fn, Arg: "n", Have: fmt.Sprint(n), Need: fmt.Sprintf("0 to %d elements", math.MaxInt/size), Err: ErrShape}
 	}

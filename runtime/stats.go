@@ -27,8 +27,11 @@ type Stats struct {
 	LiveAllocations, LiveBytes, PooledBytes int
 }
 
-// Stats are the counts at this moment.
+// Stats are the counts at this moment, none of a nil runtime.
 func (rt *Runtime) Stats() Stats {
+	if rt == nil {
+		return Stats{}
+	}
 	c := &rt.stats
 	s := Stats{
 		Passes: c.passes.Load(), Replays: c.replays.Load(), Submissions: c.submissions.Load(), Programs: c.programs.Load(),
