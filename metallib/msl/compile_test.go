@@ -252,6 +252,20 @@ func TestCompileOptions(t *testing.T) {
 	}
 }
 
+// Functions that are not to be inlined are, with structs passed by value both ways.
+func TestInlining(t *testing.T) {
+	requireTools(t)
+	lib, err := Compile(t.Context(), `
+struct Big { float v[12]; };
+__attribute__((noinline)) Big twice(Big b) { for (int i = 0; i < 12; i++) b.v[i] *= 2; return b; }
+kernel void k(device Big* x [[buffer(0)]]) { x[1] = twice(x[0]); }`, Options{})
+	require.NoError(t, err)
+	text := requireMetal(t, lib.Function("k"))
+	require.NotContains(t, text, "sret")
+	require.NotContains(t, text, "byval")
+	require.Equal(t, 1, strings.Count(text, "define "))
+}
+
 // Scalars beside vectors take the vector's element type, which C++ for OpenCL refuses and clang's messages lead to.
 func TestMixedOperations(t *testing.T) {
 	requireTools(t)

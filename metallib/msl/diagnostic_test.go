@@ -51,6 +51,8 @@ func TestErrorPositions(t *testing.T) {
 			`program_source:3:1: error: kernel k<int> is an instance of a template and needs a name: [[host_name("…")]]`},
 		{"thread memory", head + "kernel void k(thread int* a [[buffer(0)]]) { }", "program_source:3:1: error: kernel k: parameter a points to memory of its own thread"},
 		{"undefined function", head + "float f(float);\nkernel void k(device float* a [[buffer(0)]]) { a[0] = f(1); }", "program_source:4:1: error: kernel k: function _Z1ff is declared and defined nowhere"},
+		{"recursion", head + "float f(float x) { return x > 1 ? f(x / 2) * f(x - 1) : x; }\nkernel void k(device float* a [[buffer(0)]]) { a[0] = f(a[1]); }",
+			"program_source:4:1: error: kernel k: function _Z1ff calls itself: recursion is not supported"},
 		{"two kernels of one name", head + "template <typename T> kernel void k(device T* a [[buffer(0)]]) { }\ntemplate [[host_name(\"a\")]] kernel void k<int>(device int*);\ntemplate [[host_name(\"a\")]] kernel void k<float>(device float*);",
 			"program_source:3:1: error: two kernels are called a (_Z1kIiEvPU3AS1T_ and _Z1kIfEvPU3AS1T_)"},
 	} {

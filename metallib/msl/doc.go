@@ -14,6 +14,13 @@
 //
 // Errors carry the file, line and column of the MSL source.
 //
+// The programs are clang-22 and opt-22, found in the PATH or named by the environment variables INGOT_CLANG and INGOT_OPT.
+//
+// What is translated: kernels (templates with host_name too) with buffers, threadgroup memory and built-ins, function
+// constants, the arithmetic types with their vectors and matrices, bfloat, packed vectors, relaxed atomics, SIMD-group and
+// quad functions, SIMD-group matrices, and most of the standard library. What is not is refused with a message: textures,
+// samplers, other stages than compute, ray tracing, function tables, recursion, pointers to functions.
+//
 // Floating-point arithmetic is exactly as written: no fast-math flags, no contraction. The plain names of the standard
 // library are the precise functions; fast:: has the fast ones.
 package msl

@@ -53,7 +53,7 @@ func lower(bitcode []byte, u *unit, k *kernelInfo) (*air.Module, []metallib.Cons
 		return nil, nil, fmt.Errorf("kernel %s has %d parameters in the source and %d in the compiled module", k.name, len(k.params), len(l.fn.Args))
 	}
 	for _, pass := range []func() error{
-		l.constants, l.prune, l.threadgroup, l.instructions, l.prune, l.retype, l.attributes, l.header, l.metadata,
+		l.constants, l.prune, l.inlined, l.threadgroup, l.instructions, l.prune, l.retype, l.attributes, l.header, l.metadata,
 	} {
 		if err := pass(); err != nil {
 			return nil, nil, &kernelError{k.line, fmt.Errorf("kernel %s: %w", k.name, err)}
@@ -157,6 +157,16 @@ func keepReached[T air.Value](list []T, reached map[air.Value]bool) []T {
 		}
 	}
 	return kept
+}
+
+// inlined refuses functions that are left: they call themselves, which a GPU has no stack for.
+func (l *lowering) inlined() error {
+	for _, f := range l.m.Functions {
+		if f != l.fn && f != l.ctor && !f.Declaration() {
+			return fmt.Errorf("function %s calls itself: recursion is not supported", f.Name)
+		}
+	}
+	return nil
 }
 
 // threadgroup moves the threadgroup variables to their address space: the front end has them in device memory, behind a
