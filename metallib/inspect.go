@@ -94,7 +94,11 @@ func (p *printer) kernel(k *air.Kernel) {
 	}
 	t := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
 	for _, a := range k.Args {
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", argPlace(a), a.TypeName, a.Name, argNotes(a))
+		line := fmt.Sprintf("    %s\t%s\t%s", argPlace(a), a.TypeName, a.Name)
+		if notes := argNotes(a); notes != "" {
+			line += "\t" + notes
+		}
+		fmt.Fprintln(t, line)
 	}
 	p.err = t.Flush()
 }
