@@ -34,7 +34,6 @@ func emit(p *Program, f *flow, mem *layout) {
 			e.needs(v, forms)
 		}
 	}
-	// A uniform phi read lane by lane needs the same of nothing else: moves fill.
 	p.scratch = r.fresh(slot64)
 	e.moves = r.fresh(slot64)
 	r.ranges()
@@ -149,9 +148,6 @@ func (e *emitter) instr(v *val, fn func(*warp, *inst)) {
 		}
 		e.add(in)
 		e.fill(v)
-		return
-	}
-	if v.op == opLaneTab {
 		return
 	}
 	x := v.ext

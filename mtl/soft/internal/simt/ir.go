@@ -64,7 +64,6 @@ type val struct {
 	class  *val
 	lo, hi int32
 	reg    uint32
-	hasReg bool
 }
 
 // ext holds what only some operations have.
@@ -83,7 +82,6 @@ type ext struct {
 	uniResult bool // the result is the same in all active lanes whatever the arguments
 	uniArgs   bool // the result is the same if the arguments are
 	effect    bool // may not be removed
-	once      bool // with uniform arguments it is executed for one lane
 	anyLane   bool // reads other lanes: uniform arguments need not be broadcast, but its result may not share their registers
 }
 
@@ -136,9 +134,6 @@ func (v *val) get() *val {
 }
 
 func (v *val) isConst() bool { return v.op == opConst }
-
-// pure tells whether v may be removed if unused and merged with an equal value.
-func (v *val) pure() bool { return v.op < opLaneOps || v.op == opLaneTab }
 
 func (v *val) effect() bool {
 	switch v.op {

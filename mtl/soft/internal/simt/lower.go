@@ -25,6 +25,7 @@ type lowerer struct {
 	cur    *block
 	consts map[constKey]*val
 	args   map[uint64]*val
+	tables map[*[32]uint64]*val
 	cse    map[cseKey]*val
 	nvals  int32
 	stack  []*air.Function
@@ -33,6 +34,7 @@ type lowerer struct {
 	// matrix is set when values of 64 elements are simdgroup matrices, of which each lane holds two.
 	matrix bool
 	types  map[*air.Type][]leaf
+	nested int // depth of the type that leaves splits
 	opt    *Options
 	kernel *air.Kernel
 }

@@ -2,10 +2,14 @@ package simt
 
 import "github.com/ingot-metal/ingot/metallib/air"
 
+// laneTable is a constant that differs by lane.
 func (lw *lowerer) laneTable(t *[32]uint64) *val {
-	v := lw.newVal(opLaneTab, true, 0)
-	v.ext = &ext{table: t}
-	lw.cur.ins = append(lw.cur.ins, v)
+	v := lw.tables[t]
+	if v == nil {
+		v = lw.newVal(opLaneTab, true, 0)
+		v.blk, v.ext = nil, &ext{table: t}
+		lw.tables[t] = v
+	}
 	return v
 }
 

@@ -24,6 +24,10 @@ func (lw *lowerer) leaves(t *air.Type) []leaf {
 	if ls, ok := lw.types[t]; ok {
 		return ls
 	}
+	if lw.nested++; lw.nested > 100 {
+		lw.fail("type %s is nested too deeply", t.Name)
+	}
+	defer func() { lw.nested-- }()
 	var ls []leaf
 	switch t.Kind {
 	case air.VoidKind, air.LabelKind, air.MetadataKind:

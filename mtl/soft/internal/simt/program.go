@@ -133,7 +133,7 @@ func newLowerer(m *air.Module, k *air.Kernel, opt *Options) *lowerer {
 func (lw *lowerer) reset() {
 	lw.blocks, lw.nvals = nil, 0
 	lw.consts, lw.args, lw.cse = map[constKey]*val{}, map[uint64]*val{}, map[cseKey]*val{}
-	lw.types = map[*air.Type][]leaf{}
+	lw.tables, lw.types = map[*[32]uint64]*val{}, map[*air.Type][]leaf{}
 }
 
 func (lw *lowerer) where(msg string) string {

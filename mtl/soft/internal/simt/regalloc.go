@@ -13,9 +13,8 @@ import "sort"
 // outside a loop that lanes leave in different iterations.
 type regalloc struct {
 	*flow
-	size  uint32
-	free  [3][]uint32
-	moves int
+	size uint32
+	free [3][]uint32
 }
 
 const (
@@ -218,14 +217,11 @@ func (r *regalloc) assign() {
 			}
 		}
 		active = append(kept, c)
-		c.reg, c.hasReg = r.take(slotKind(c)), true
+		c.reg = r.take(slotKind(c))
 	}
 }
 
 // private tells whether writing v in all lanes harms none.
 func (r *regalloc) private(v *val) bool { return !r.irreducible && !v.shared && !v.outlives }
 
-func regOf(v *val) uint32 {
-	c := find(v)
-	return c.reg
-}
+func regOf(v *val) uint32 { return find(v).reg }

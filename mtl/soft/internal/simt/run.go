@@ -1,7 +1,7 @@
 package simt
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"math/bits"
 	"runtime/debug"
@@ -400,10 +400,12 @@ func (g *group) clearShared() {
 	}
 }
 
-// fill sets memory that starts undefined to a fixed pattern: a NaN, or -1.
+// undefined is what memory that starts undefined holds: to a kernel a NaN, or -1.
+var undefined = bytes.Repeat([]byte{0xff}, 4096)
+
 func fill(b []byte) {
-	for i := range b {
-		b[i] = 0xff
+	for len(b) > 0 {
+		b = b[copy(b, undefined):]
 	}
 }
 
@@ -432,11 +434,4 @@ func (w *warp) resume() {
 		}
 	}
 	w.run()
-}
-
-// IsFault finds the fault in an error.
-func IsFault(err error) (*Fault, bool) {
-	var f *Fault
-	ok := errors.As(err, &f)
-	return f, ok
 }
