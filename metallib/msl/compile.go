@@ -144,8 +144,10 @@ func newCompiler(opts Options) (*compiler, error) {
 		return nil, err
 	}
 	if opts.Keep != "" {
-		c.dir = opts.Keep
-		err = os.MkdirAll(c.dir, 0o755)
+		// clang runs in this folder and is given its name.
+		if c.dir, err = filepath.Abs(opts.Keep); err == nil {
+			err = os.MkdirAll(c.dir, 0o755)
+		}
 	} else {
 		c.dir, err = os.MkdirTemp("", "ingot-msl-")
 	}

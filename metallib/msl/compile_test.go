@@ -82,7 +82,7 @@ func requireMetal(t *testing.T, f *metallib.Function) string {
 }
 
 func TestCompile(t *testing.T) {
-	for _, name := range []string{"saxpy.metal", "rms_norm.metal", "arguments.metal", "library.metal"} {
+	for _, name := range []string{"saxpy.metal", "rms_norm.metal", "arguments.metal", "library.metal", "templates.metal"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lib := compileFile(t, name)
@@ -218,6 +218,19 @@ func TestArguments(t *testing.T) {
 	require.Regexp(t, `i8 addrspace\(1\)\* [^,]*"air-buffer-no-alias" %10`, define)
 }
 
+// Parameters without an index take the next one, after the last that has one.
+func TestImplicitIndices(t *testing.T) {
+	k := kernelOf(t, compileFile(t, "templates.metal"), "reduce_rows_bf16")
+	var got []int
+	for _, a := range k.Args[:6] {
+		got = append(got, a.Index)
+	}
+	require.Equal(t, []int{0, 1, 2, 3, 4, 9}, got)
+	require.Equal(t, "bfloat", k.Args[0].TypeName)
+	require.Len(t, k.Constants, 1)
+	require.EqualValues(t, 132, k.ThreadgroupBytes)
+}
+
 // Two compilations of one source are the same bytes, whatever the folder.
 func TestReproducible(t *testing.T) {
 	requireTools(t)
@@ -245,8 +258,10 @@ func TestCompileOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, lib.Functions, "a source without kernels is an empty library")
 	dir := t.TempDir()
-	_, err = Compile(t.Context(), "kernel void k() {}", Options{Keep: dir})
+	t.Chdir(dir)
+	_, err = Compile(t.Context(), "kernel void k() {}", Options{Keep: "stages"})
 	require.NoError(t, err)
+	dir = filepath.Join(dir, "stages")
 	for _, stage := range []string{"rewritten.cl", "raw.ll", "optimised.bc", "k.air"} {
 		require.FileExists(t, filepath.Join(dir, stage))
 	}
