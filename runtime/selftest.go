@@ -8,7 +8,7 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// SelfTest runs small inputs through every kernel of the embedded library, directly and as a replayed program, and
+// SelfTest runs small inputs through kernels of every family of the embedded library, directly and as a replayed program, and
 // compares with answers computed on the host in float64: to know that this device, this system and this library
 // give right results together. The error joins one for each kernel that does not. Kernels that a library of
 // [WithLibrary] does not have are left out.
