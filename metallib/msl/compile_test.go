@@ -2,6 +2,7 @@ package msl
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -300,4 +301,47 @@ kernel void k(device half4* h [[buffer(0)]], device int4* n [[buffer(1)]], devic
 	require.NotContains(t, text, "fmul <4 x float>")
 	require.Contains(t, text, "mul <4 x i32>")
 	require.Contains(t, text, "fmul float", "a scalar instance of the template stays in float")
+}
+
+func TestCancelled(t *testing.T) {
+	requireTools(t)
+	require.NoError(t, Available())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Compile(ctx, "kernel void k() {}", Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The way into a type by bytes is found by its members and elements.
+func TestPath(t *testing.T) {
+	m := &air.Module{}
+	r := &retyper{lowering: &lowering{m: m}}
+	float, v4 := m.Float(), m.Vector(m.Float(), 4)
+	inner := m.Struct(false, m.Int(16), m.Array(float, 3))
+	outer := m.Struct(false, m.Int(8), inner, v4)
+	for _, c := range []struct {
+		from   *air.Type
+		offset int64
+		want   *air.Type
+		path   []int64
+	}{
+		{float, 12, float, []int64{3}},
+		{float, -4, float, []int64{-1}},
+		{float, 2, float, nil},
+		{outer, 0, outer, []int64{0}},
+		{outer, 0, m.Int(8), []int64{0, 0}},
+		{outer, 4, inner, []int64{0, 1}},
+		{outer, 12, float, []int64{0, 1, 1, 1}},
+		{outer, 48 + 32, v4, []int64{1, 2}},
+		{outer, 2, m.Int(8), nil},
+		{outer, 32, float, nil}, // not into vectors
+		{m.Array(outer, 2), 48, outer, []int64{0, 1}},
+	} {
+		got, ok := r.path(c.from, c.offset, c.want)
+		require.Equal(t, c.path != nil, ok, "%s + %d to %s", c.from, c.offset, c.want)
+		for i := range c.path {
+			n, _ := constantIndex(got[i])
+			require.Equal(t, c.path[i], n)
+		}
+	}
 }

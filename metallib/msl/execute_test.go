@@ -2,6 +2,7 @@ package msl_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"os"
@@ -32,6 +33,10 @@ func newMachine(t *testing.T) *machine {
 	require.NoError(t, err)
 	lib, err := msl.Compile(t.Context(), string(source), msl.Options{})
 	require.NoError(t, err)
+	return loadMachine(t, lib)
+}
+
+func loadMachine(t *testing.T, lib *metallib.Library) *machine {
 	data, err := metallib.Write(lib)
 	require.NoError(t, err)
 	pool := objc.NewPool()
@@ -206,4 +211,95 @@ func TestExecuteConstantsAndThreadgroups(t *testing.T) {
 			require.Equal(t, sum*c.total+c.extra+96*100000, floatAt(out, g), "%+v", c)
 		}
 	}
+}
+
+// Operations that the optimiser makes of rare shapes of code, written down as it would: arithmetic with overflow flags,
+// three-way comparison, classes of numbers, signs.
+func TestExecuteRareIntrinsics(t *testing.T) {
+	names := []string{"uadd", "usub", "umul", "sadd", "ssub", "smul"}
+	text := "target triple = \"spir64\"\ndefine void @k(ptr addrspace(1) %in, ptr addrspace(1) %out, i32 %i) {\n" +
+		"  %a0 = zext i32 %i to i64\n  %a1 = shl i64 %a0, 1\n  %a2 = add i64 %a1, 1\n" +
+		"  %pa = getelementptr i32, ptr addrspace(1) %in, i64 %a1\n  %pb = getelementptr i32, ptr addrspace(1) %in, i64 %a2\n" +
+		"  %a = load i32, ptr addrspace(1) %pa\n  %b = load i32, ptr addrspace(1) %pb\n" +
+		"  %o = mul i64 %a0, 64\n  %po = getelementptr i8, ptr addrspace(1) %out, i64 %o\n"
+	store := func(value string, n int) {
+		text += fmt.Sprintf("  %%p%d = getelementptr i8, ptr addrspace(1) %%po, i64 %d\n  store i32 %s, ptr addrspace(1) %%p%d\n", n, 4*n, value, n)
+	}
+	declares := ""
+	for k, name := range names {
+		text += fmt.Sprintf("  %%r%[1]d = call {i32, i1} @llvm.%[2]s.with.overflow.i32(i32 %%a, i32 %%b)\n  %%v%[1]d = extractvalue {i32, i1} %%r%[1]d, 0\n"+
+			"  %%f%[1]d = extractvalue {i32, i1} %%r%[1]d, 1\n  %%g%[1]d = zext i1 %%f%[1]d to i32\n", k, name)
+		store(fmt.Sprintf("%%v%d", k), 2*k)
+		store(fmt.Sprintf("%%g%d", k), 2*k+1)
+		declares += "declare {i32, i1} @llvm." + name + ".with.overflow.i32(i32, i32)\n"
+	}
+	text += "  %sc = call i32 @llvm.scmp.i32.i32(i32 %a, i32 %b)\n  %uc = call i32 @llvm.ucmp.i32.i32(i32 %a, i32 %b)\n" +
+		"  %fa = bitcast i32 %a to float\n  %fb = bitcast i32 %b to float\n  %cs = call float @llvm.copysign.f32(float %fa, float %fb)\n  %ci = bitcast float %cs to i32\n"
+	store("%sc", 12)
+	store("%uc", 13)
+	store("%ci", 14)
+	text += "  %c0 = or i32 0, 0\n"
+	for bit := range 10 {
+		text += fmt.Sprintf("  %%k%[1]d = call i1 @llvm.is.fpclass.f32(float %%fa, i32 %[2]d)\n  %%z%[1]d = zext i1 %%k%[1]d to i32\n  %%s%[1]d = shl i32 %%z%[1]d, %[1]d\n  %%c%[3]d = or i32 %%c%[1]d, %%s%[1]d\n",
+			bit, 1<<bit, bit+1)
+	}
+	store("%c10", 15)
+	text += "  ret void\n}\n" + declares + "declare i32 @llvm.scmp.i32.i32(i32, i32)\ndeclare i32 @llvm.ucmp.i32.i32(i32, i32)\n" +
+		"declare float @llvm.copysign.f32(float, float)\ndeclare i1 @llvm.is.fpclass.f32(float, i32 immarg)\n"
+
+	m := loadMachine(t, msl.LowerText(t, text))
+	values := []uint32{0, 1, 2, 0x7fffffff, 0x80000000, 0xffffffff, 0x80000001, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x3f800000, 0xbf800000, 0x00000001, 0x80000005}
+	var in []byte
+	var pairs [][2]uint32
+	for _, a := range values {
+		for _, b := range values {
+			pairs = append(pairs, [2]uint32{a, b})
+			in = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(in, a), b)
+		}
+	}
+	out := make([]byte, 64*len(pairs))
+	m.run(m.lib.NewFunctionWithName("k"), len(pairs), 32, in, out)
+	flag := func(b bool) uint32 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	for i, p := range pairs {
+		a, b := p[0], p[1]
+		sa, sb := int64(int32(a)), int64(int32(b))
+		ranged := func(v int64) uint32 { return flag(v != int64(int32(v))) }
+		want := []uint32{a + b, flag(a+b < a), a - b, flag(a < b), a * b, flag(uint64(a)*uint64(b) > math.MaxUint32),
+			a + b, ranged(sa + sb), a - b, ranged(sa - sb), a * b, ranged(sa * sb),
+			flag(sa > sb) - flag(sa < sb), flag(a > b) - flag(a < b), a&0x7fffffff | b&0x80000000, 1 << classOf(a)}
+		for k := range want {
+			require.Equal(t, want[k], binary.LittleEndian.Uint32(out[64*i+4*k:]), "result %d of %#x, %#x", k, a, b)
+		}
+	}
+}
+
+// classOf is the bit of llvm.is.fpclass for a float's bits.
+func classOf(bits uint32) int {
+	negative := bits>>31 != 0
+	switch magnitude := bits &^ (1 << 31); {
+	case magnitude > 0x7f800000 && magnitude&0x400000 == 0:
+		return 0
+	case magnitude > 0x7f800000:
+		return 1
+	case negative && magnitude == 0x7f800000:
+		return 2
+	case negative && magnitude >= 0x800000:
+		return 3
+	case negative && magnitude != 0:
+		return 4
+	case negative:
+		return 5
+	case magnitude == 0:
+		return 6
+	case magnitude < 0x800000:
+		return 7
+	case magnitude < 0x7f800000:
+		return 8
+	}
+	return 9
 }

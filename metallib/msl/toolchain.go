@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,6 +33,10 @@ func findTool(name, variable string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("msl: %s is not installed (set %s to its path): %w", name, variable, err)
+	}
+	// It will run in another folder.
+	if path, err = filepath.Abs(path); err != nil {
+		return "", fmt.Errorf("msl: %w", err)
 	}
 	return path, nil
 }
