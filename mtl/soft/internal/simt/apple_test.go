@@ -3,6 +3,8 @@ package simt
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/metallib/air"
@@ -35,4 +37,40 @@ func TestCompileApple(t *testing.T) {
 		ops += len(p.code)
 	}
 	t.Logf("%d of %d kernels compile, to %d instructions", n, len(lib.Functions), ops)
+}
+
+// TestSmokeApple launches every kernel of that library with buffers of small numbers. Most run into the end of something;
+// none may end in anything but success or a proper fault.
+func TestSmokeApple(t *testing.T) {
+	lib, err := metallib.Read(testenv.NPM(t, llamaPackage, llamaSum, "package/cpp/ggml-llama.metallib"))
+	require.NoError(t, err)
+	kinds := map[string]int{}
+	for n, f := range lib.Functions {
+		if testing.Short() && n%5 != 0 {
+			continue
+		}
+		m, err := air.Read(f.Bitcode)
+		require.NoError(t, err)
+		p, err := Compile(m, f.Name, Options{})
+		require.NoError(t, err)
+		for _, fill := range []byte{0, 1, 0x20} {
+			d := &Dispatch{Groups: [3]uint32{3, 2, 1}, Threads: [3]uint32{32, 4, 1}, Steps: 1 << 16}
+			for i := range d.Buffers {
+				d.Buffers[i].Mem = make([]byte, 1<<12)
+				for k := 0; k < 1<<12; k += 8 {
+					d.Buffers[i].Mem[k] = fill
+				}
+			}
+			d.ThreadgroupMemory[0] = 8192
+			kind := "success"
+			if err := p.Run(d, 2); err != nil {
+				fault := faultOf(t, err)
+				kind = fault.Kind
+				require.NotEqual(t, FaultInternal, kind, "%s: %v", f.Name, err)
+				require.NotEmpty(t, fault.Instruction, "%s: %v", f.Name, err)
+			}
+			kinds[kind]++
+		}
+	}
+	t.Log(kinds)
 }

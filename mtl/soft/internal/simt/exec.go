@@ -58,7 +58,6 @@ type xinst struct {
 	bits   uint32
 	edges  [2]edge
 	cost   int64
-	table  *[32]uint64
 }
 
 // An edge is a way from one block to another: where it goes and the phis to set on the way.

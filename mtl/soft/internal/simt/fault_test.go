@@ -116,7 +116,7 @@ func TestFaultNull(t *testing.T) {
 	require.Equal(t, -1, f.Slot)
 
 	b = newBld()
-	out = b.buffer("out", 0)
+	b.buffer("out", 0)
 	p := b.cast(air.OpIntToPtr, b.m.Pointer(nil, 1), b.cn(64, 0x1234567890abcdef))
 	b.store(b.c(1), p)
 	b.ret()

@@ -202,13 +202,13 @@ func (v *val) widthDepth(d int) int {
 }
 
 func (v *val) String() string {
-	name := fmt.Sprintf("op%d", v.op)
-	switch {
-	case v.op < opLaneOps:
-		name = laneOps[v.op].name
-	case v.op == opConst:
+	if v.op == opConst {
 		return fmt.Sprintf("#%#x", v.imm)
-	default:
+	}
+	var name string
+	if v.op < opLaneOps {
+		name = laneOps[v.op].name
+	} else {
 		name = [...]string{"const", "arg", "phi", "out", "load", "store", "atomic", "mem", "cross", "barrier", "sync", "lanetab"}[v.op-opConst]
 	}
 	s := fmt.Sprintf("v%d = %s", v.id, name)

@@ -38,13 +38,11 @@ func (lw *lowerer) airConvert(c *callCtx, parts []string) ([]*val, bool) {
 			return lw.floatCast(from, to, v)
 		case dk == "f":
 			if dir != 0 {
-				d := lw.intToDouble(v, sk == "s")
-				if from.Bits > 32 {
-					d = lw.emit(pick([2]op{opU64ToF64Odd, opS64ToF64Odd}, sk == "s"), 0, lw.signedIf(v, from.Bits, sk == "s"))
-				} else {
-					d = lw.intToDouble(lw.signedIf(v, from.Bits, sk == "s"), sk == "s")
+				x := lw.signedIf(v, from.Bits, sk == "s")
+				if from.Bits > 32 { // rounded to odd on the way, so that the direction decides alone
+					return lw.roundTo(to, lw.emit(pick([2]op{opU64ToF64Odd, opS64ToF64Odd}, sk == "s"), 0, x), dir)
 				}
-				return lw.roundTo(to, d, dir)
+				return lw.roundTo(to, lw.intToDouble(x, sk == "s"), dir)
 			}
 			return lw.intToFloat(v, from.Bits, sk == "s", to)
 		case sk == "f":

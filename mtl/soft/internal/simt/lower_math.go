@@ -403,10 +403,9 @@ func (lw *lowerer) otherIntrinsic(c *callCtx, stem string, t *air.Type) ([]*val,
 	if !from.IsFloat() || from.Kind == air.DoubleKind {
 		return nil, false
 	}
-	bitsOf := func(mask, want uint32, o op) ([]*val, bool) {
+	compare := func(o op, want uint32) ([]*val, bool) {
 		return c.each(1, func(a []*val) *val {
 			x := lw.emit(opFAbs32, 0, lw.toArith(from, a[0]))
-			_ = mask
 			return lw.boolResult(lw.emit(o, 0, x, lw.c32(want)), t)
 		}), true
 	}
@@ -415,9 +414,9 @@ func (lw *lowerer) otherIntrinsic(c *callCtx, stem string, t *air.Type) ([]*val,
 	case "isnan":
 		return c.each(1, func(a []*val) *val { x := lw.toArith(from, a[0]); return lw.boolResult(lw.emit(opFUno32, 0, x, x), t) }), true
 	case "isinf":
-		return bitsOf(0, inf, opEq32)
+		return compare(opEq32, inf)
 	case "isfinite":
-		return bitsOf(0, inf, opULt32)
+		return compare(opULt32, inf)
 	case "signbit":
 		return c.each(1, func(a []*val) *val {
 			return lw.boolResult(lw.emit(opLShr32, 0, lw.toArith(from, a[0]), lw.c32(31)), t)

@@ -89,9 +89,6 @@ func (lw *lowerer) isMatrix(t *air.Type) bool {
 	return lw.matrix && t.Kind == air.VectorKind && t.Len == 64 && t.Elem.IsFloat()
 }
 
-// lanesOf is the number of scalars that a vector or scalar value has.
-func (lw *lowerer) lanesOf(t *air.Type) int { return len(lw.leaves(t)) }
-
 // value finds the scalars of an operand.
 func (lw *lowerer) value(f *frame, v air.Value) []*val {
 	switch v := v.(type) {

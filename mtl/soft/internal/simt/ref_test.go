@@ -12,11 +12,7 @@ import (
 
 // A ref is a naive interpreter: one thread at a time, values as big integers and float32, no sharing of code with the
 // executor. It knows integer and floating-point arithmetic, vectors, control flow, private variables and buffers.
-type ref struct {
-	args  map[air.Value]any
-	mem   map[*refMem]bool
-	steps int
-}
+type ref struct{ steps int }
 
 type refMem struct {
 	bytes []byte
