@@ -17,6 +17,17 @@
 // The group size is 32, 64, 128, 256 or 512 and divides the number of columns: a ragged last group is refused, as MLX
 // refuses it.
 //
+// Kernels read it in two more orders, padded with zeros to whole blocks or tiles of rows. [Q4MLXBlocked] has blocks of 16
+// rows: group after group, and of each group the codes, or the scale and bias, of one row after the other. With
+// gpr = Cols/GroupSize, group g of row 16 b + r is at
+//
+//	(b gpr + g) 16 + r
+//
+// [Q4MLXInterleaved] has tiles of 4 rows: of their codes each two words, 16 columns, come from the next row, and of their
+// scales each pair. With p = Cols/16, pack k and group g of row 4 t + r are at
+//
+//	(t p + k) 4 + r   and   (t gpr + g) 4 + r
+//
 // # Signed 4-bit with zero points
 //
 // [Q4] has signed codes, and a zero point where MLX has a bias:
@@ -29,6 +40,17 @@
 //	Scales, Zeros  float32  [Rows, Cols/GroupSize]
 //
 // The group size is a multiple of 8 and divides the number of columns.
+//
+// # 8-bit with zero points
+//
+// [Q8] has a byte for each code, and is otherwise like Q4:
+//
+//	w = scale * (code - zero),  code = -128 .. 127
+//
+//	Codes          int8     [Rows, Cols]
+//	Scales, Zeros  float32  [Rows, Cols/GroupSize]
+//
+// The group size is any that divides the number of columns.
 //
 // Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
 package quant
