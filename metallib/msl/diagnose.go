@@ -79,7 +79,7 @@ func (c *compiler) displayName(file string) string {
 	return file
 }
 
-// plainWords gives words of C++ for OpenCL and of our own helpers their names in MSL.
+// plainWords gives words of C++ for OpenCL and of our own functions their names in MSL.
 var plainWords = strings.NewReplacer("const __constant ", "constant ", "__constant", "constant", "__global", "device", "__local", "threadgroup",
 	"__private", "thread", "__bf16", "bfloat", "__msl_make", "conversion", "__msl_atomic", "atomic", "__packed<", "packed<", "__fp16", "half")
 

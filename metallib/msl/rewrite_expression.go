@@ -2,7 +2,7 @@ package msl
 
 import "strings"
 
-// rewriteExpressions turns what C++ for OpenCL reads differently, or not at all, into calls of helpers of the prelude:
+// rewriteExpressions turns what C++ for OpenCL reads differently, or not at all, into calls of functions of the prelude:
 // T(a, b) and (T)a for a T that is or may be a vector become __msl_make<T>(…), and so does static_cast. Floating-point
 // literals get the suffix that makes them float, as they are in MSL.
 func (r *rewriter) rewriteExpressions(ts []token) []token { return r.expressions(ts, 0) }

@@ -1,4 +1,4 @@
-// Types of the Metal Shading Language and the helpers that the rewriter targets.
+// Types of the Metal Shading Language and the functions that the rewriter calls.
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
 #pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable
