@@ -20,6 +20,9 @@ func TestAttentionSinks(t *testing.T) {
 	near(t, []float64{(16. - 16 + 16) / 14, (32. - 64 + 128) / 84}, a.Rows(), 1e-6)
 	near(t, []float64{(16. + 16 + 16) / 14, (32. + 64 + 128) / 84}, a.Magnitude(), 1e-6)
 	near(t, []float64{3 * math.Ln2, 6 * math.Ln2}, a.ScoreMagnitude(), 1e-6)
+	a.Scale, a.K[2] = -a.Scale, -3
+	near(t, []float64{3 * math.Ln2, 6 * math.Ln2}, a.ScoreMagnitude(), 1e-6)
+	a = decoding()
 
 	a.Sinks = []float32{math.Ln2, float32(-inf)}
 	near(t, []float64{(16. - 16 + 16) / 16, (32. - 64 + 128) / 84}, a.Rows(), 1e-6)

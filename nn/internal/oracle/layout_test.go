@@ -12,6 +12,10 @@ func TestQ4BankRowMajor(t *testing.T) {
 	m := Q4Bank{Rows: 1, Cols: 4, Group: 2, Packed: []byte{0x21, 0xf3}, ScalesBiases: []uint32{bf16(1, 100), bf16(2, 3)}}
 	equal(t, []float64{101, 102, 9, 33}, Expand(m))
 	equal(t, 33.0, m.Magnitude(0, 3))
+	negative := m
+	negative.ScalesBiases = []uint32{0xc040_c000} // −2·q − 3
+	equal(t, -7.0, negative.At(0, 1))
+	equal(t, 7.0, negative.Magnitude(0, 1))
 	packed, groups := m.Sizes()
 	equal(t, []int{2, 2}, []int{packed, groups})
 	rows, cols := m.Shape()

@@ -47,6 +47,9 @@ func TestQ8(t *testing.T) {
 	equal(t, []float64{0, -6, 1.75, -63.75, -124, 3, 5, 6}, Expand(m))
 	equal(t, 2*(2+1.), m.Magnitude(0, 1))
 	equal(t, 1*(127+3.), m.Magnitude(1, 0))
+	m.Zeros[2] = -3
+	equal(t, 1*(127+3.), m.Magnitude(1, 0))
+	m.Zeros[2] = 3
 	equal(t, []float64{-6 + 3.5 - 191.25, -124*0 + 3 + 10 + 18}, GEMV(m, []float64{0, 1, 2, 3}))
 }
 
@@ -64,6 +67,7 @@ func TestQ4Signed(t *testing.T) {
 	equal(t, []float64{0, 1, 12, -18, 9, 3, 1, 3}, Expand(m))
 	equal(t, 2*(8+1.), m.Magnitude(0, 3))
 	equal(t, 7+2., m.Magnitude(1, 0))
+	equal(t, 0.5*(2+4.), m.Magnitude(1, 3))
 	equal(t, []float64{1 + 12 - 18, 3 + 1 + 3}, GEMV(m, []float32{0, 1, 1, 1}))
 	equal(t, []float64{9, 3, 1, 3, 0, 0, 0, 0}, Embed(m, []uint32{1, math.MaxUint32}, 1))
 }

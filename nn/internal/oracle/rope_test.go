@@ -45,3 +45,20 @@ func TestQKVMagnitude(t *testing.T) {
 	equal(t, r.Q, r.K)
 	equal(t, []float64{1, 1, 2, 3}, r.V)
 }
+
+// Several key/value heads: all of them are stored, and the slices may be longer than the shape.
+func TestQKVHeads(t *testing.T) {
+	s := QKV{
+		Q: []float32{1, 1, 1, 1}, K: []float32{1, 1, -1, 1, 9}, V: []float32{3, 4, 5, 6, 7},
+		QWeight: []float32{1, 1}, KWeight: []float32{1, 2},
+		T: 1, Hq: 2, Hkv: 2, D: 2, Position: math.MaxUint32,
+	}
+	equal(t, false, s.Live().Skipped) // the last position there is
+	cache := make([]float32, 6)
+	r := s.Store(cache, cache, 1, 6)
+	equal(t, false, r.Skipped)
+	near(t, []float64{0, 1, 2, -1, 2, 0}, r.CacheK, 1e-15)
+	equal(t, []float64{0, 3, 4, 5, 6, 0}, r.CacheV)
+	equal(t, []float64{3, 4, 5, 6}, r.V)
+	equal(t, true, s.Store(cache, cache, 3, 6).Skipped)
+}
