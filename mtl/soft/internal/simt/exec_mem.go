@@ -129,19 +129,16 @@ func execLoadPart(w *warp, in *inst) {
 		q := unsafe.Add(s.base, uintptr(off)+uintptr(l)*s.stride)
 		switch x.size {
 		case 4:
-			for _, d := range x.dst {
-				w.u32(d)[l] = get32(q)
-				q = unsafe.Add(q, 4)
+			for k, d := range x.dst {
+				w.u32(d)[l] = get32(unsafe.Add(q, 4*k))
 			}
 		case 2:
-			for _, d := range x.dst {
-				w.u32(d)[l] = get16(q)
-				q = unsafe.Add(q, 2)
+			for k, d := range x.dst {
+				w.u32(d)[l] = get16(unsafe.Add(q, 2*k))
 			}
 		default:
-			for _, d := range x.dst {
-				w.u32(d)[l] = get8(q)
-				q = unsafe.Add(q, 1)
+			for k, d := range x.dst {
+				w.u32(d)[l] = get8(unsafe.Add(q, k))
 			}
 		}
 	}

@@ -202,6 +202,9 @@ func TestWorkers(t *testing.T) {
 			want = d.Buffers[0].Mem
 		}
 		require.Equal(t, want, d.Buffers[0].Mem)
+		if raceDetector {
+			continue
+		}
 		if n := testing.AllocsPerRun(20, func() { _ = p.Run(d, workers) }); n > float64(2*workers+2) {
 			t.Errorf("%g allocations per launch on %d workers", n, workers)
 		}
