@@ -14,12 +14,12 @@ func (m *Module) String() string {
 }
 
 // String prints an instruction as LLVM's assembly does, without its metadata.
-func (in *Instr) String() string {
+func (i *Instr) String() string {
 	p := newPrinter(nil)
-	if in.Parent != nil {
-		p.inFunction(in.Parent.Parent)
+	if i.Parent != nil {
+		p.inFunction(i.Parent.Parent)
 	}
-	p.instr(in)
+	p.instr(i)
 	return p.b.String()
 }
 
