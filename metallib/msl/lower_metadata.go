@@ -103,6 +103,9 @@ func (l *lowering) arguments(b metadataBuilder) ([]any, error) {
 			if p.builtin == "" {
 				return nil, fmt.Errorf("parameter %s is neither a buffer nor a built-in: it needs an attribute", p.name)
 			}
+			if !isPosition(p.typ) {
+				return nil, fmt.Errorf("parameter %s is of type %s: %s is a uint or ushort, or a vector of two or three", p.name, p.typ.name, p.builtin)
+			}
 			n := b.node(i, "air."+p.builtin, "air.arg_type_name", p.typ.name, "air.arg_name", p.name)
 			l.markUnused(n, i)
 			out = append(out, n)
@@ -112,12 +115,15 @@ func (l *lowering) arguments(b metadataBuilder) ([]any, error) {
 		if t.Space != deviceSpace && t.Space != constantSpace && !shared {
 			return nil, fmt.Errorf("parameter %s points to memory of its own thread", p.name)
 		}
+		if p.builtin != "" || p.binding != "" && (p.binding == "threadgroup") != shared {
+			return nil, fmt.Errorf("parameter %s points to %s memory: it cannot be %s", p.name, spaceName(t.Space), p.builtin+p.binding)
+		}
 		slot := p.slot
-		if slot < 0 {
+		if p.binding == "" {
 			slot = next[shared]
 		}
 		next[shared] = slot + 1
-		if slot > 30 {
+		if slot < 0 || slot > 30 {
 			return nil, fmt.Errorf("parameter %s has index %d: indices are 0 to 30", p.name, slot)
 		}
 		space := 0
@@ -133,6 +139,18 @@ func (l *lowering) arguments(b metadataBuilder) ([]any, error) {
 		out = append(out, n)
 	}
 	return out, nil
+}
+
+func spaceName(space int) string {
+	return map[int]string{deviceSpace: "device", constantSpace: "constant", threadgroupSpace: "threadgroup"}[space]
+}
+
+// isPosition tells whether a built-in can be of that type.
+func isPosition(t *debugType) bool {
+	if t.kind == vectorDebugType && (t.count == 2 || t.count == 3) {
+		t = t.elem
+	}
+	return t.kind == scalarType && (t.name == "uint" || t.name == "ushort")
 }
 
 // markUnused says of a parameter that the code does not use it, so that nothing need be bound there. (Apple's compiler

@@ -94,9 +94,9 @@ func (r *rewriter) annotation(a attribute) []token {
 			r.fail(a.at, "%s needs a number", a.name)
 			return nil
 		}
-		out := r.make(a.at, `__attribute__((annotate("msl:%s", (int)(`, a.name)
+		out := r.make(a.at, `__attribute__((annotate("msl:%s", int{`, a.name) // braces, which refuse what is no int
 		out = append(out, a.args...)
-		return append(out, r.make(a.at, `))))`)...)
+		return append(out, r.make(a.at, `})))`)...)
 	case builtins[a.name]:
 		return r.make(a.at, `__attribute__((annotate("msl:%s")))`, a.name)
 	case a.name == "function_constant":

@@ -39,8 +39,10 @@ func (e *kernelError) Unwrap() error { return e.err }
 type paramInfo struct {
 	name string
 	typ  *debugType
-	// builtin is the attribute of a parameter that the hardware fills; otherwise slot is the index of the binding.
+	// builtin is the attribute of a parameter that the hardware fills; otherwise binding is "buffer" or "threadgroup" and
+	// slot the index, if the source gives one.
 	builtin string
+	binding string
 	slot    int
 }
 
@@ -91,7 +93,7 @@ func newUnit(t *irText, r *rewriter) (*unit, error) {
 // newKernel reads the annotations of a function; nil if it is not a kernel.
 func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 	k := &kernelInfo{symbol: f.symbol}
-	isKernel := false
+	isKernel, limited := false, false
 	for _, a := range f.annotations {
 		switch {
 		case a.text == "kernel":
@@ -99,7 +101,7 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 		case strings.HasPrefix(a.text, "host_name:"):
 			k.name = strings.TrimPrefix(a.text, "host_name:")
 		case a.text == "max_total_threads_per_threadgroup":
-			k.maxThreads = int(a.number)
+			k.maxThreads, limited = int(a.number), true
 		}
 	}
 	if !isKernel {
@@ -114,6 +116,12 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 		}
 		k.name = source
 	}
+	if types := t.list(t.node(sub["type"])["types"]); len(types) > 0 && types[0] != "null" {
+		return nil, &kernelError{k.line, fmt.Errorf("kernel %s returns %s: a kernel returns void", k.name, t.debugType(types[0]).name)}
+	}
+	if limited && (k.maxThreads < 1 || k.maxThreads > 1024) {
+		return nil, &kernelError{k.line, fmt.Errorf("kernel %s: max_total_threads_per_threadgroup is %d: it is 1 to 1024", k.name, k.maxThreads)}
+	}
 	var positions []int
 	for i := range f.params {
 		positions = append(positions, i)
@@ -124,11 +132,11 @@ func newKernel(t *irText, f *irFunction) (*kernelInfo, error) {
 			return nil, &kernelError{k.line, fmt.Errorf("kernel %s: parameter %d has no name", k.name, i)}
 		}
 		p := f.params[at]
-		info := paramInfo{name: p.name, typ: t.debugType(p.typ), slot: -1}
+		info := paramInfo{name: p.name, typ: t.debugType(p.typ)}
 		for _, a := range p.annotations {
 			switch {
 			case a.hasNumber:
-				info.slot = int(a.number)
+				info.binding, info.slot = a.text, int(a.number)
 			case builtins[a.text]:
 				info.builtin = a.text
 			}
