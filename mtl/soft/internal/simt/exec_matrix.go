@@ -89,7 +89,7 @@ func execTileCopy(w *warp, in *inst) {
 	arg := func(i int) uint64 { return w.get(x.args[i], l) }
 	esize, dst, dstStride, dw, dh := arg(0), arg(1), arg(2), arg(3), arg(4)
 	src, srcStride, sw, sh, ox, oy, mode := arg(5), arg(6), arg(7), arg(8), int64(arg(9)), int64(arg(10)), arg(11)
-	if dw > 1<<20 || dh > 1<<20 || esize == 0 || esize > 1<<10 {
+	if dw > 1<<20 || dh > 1<<20 || dw*dh > 1<<20 || esize == 0 || esize > 1<<10 {
 		w.fault(&Fault{Kind: FaultOutOfBounds, Slot: -1, Detail: "a tile of absurd size"}, in, l)
 	}
 	for y := uint64(0); y < dh; y++ {

@@ -81,7 +81,7 @@ func (w *warp) loadLane(in *inst, p uint64, l int) {
 
 // execLoadUni is a load from one address by all lanes, of memory that is the same for them.
 func execLoadUni(w *warp, in *inst) {
-	w.loadLane(in, w.one64(in.a)+in.imm, 0)
+	w.loadLane(in, w.one64(in.a)+in.imm, w.firstLane())
 }
 
 // execLoadUniLanes is a load from one pointer that leads every lane to memory of its own.

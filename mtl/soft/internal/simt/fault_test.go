@@ -68,6 +68,23 @@ func TestFaultBounds(t *testing.T) {
 	require.Contains(t, []string{FaultOutOfBounds, FaultBadPointer, FaultNull}, f.Kind)
 }
 
+// TestFaultThread names a thread that was there.
+func TestFaultThread(t *testing.T) {
+	b := newBld()
+	out := b.buffer("out", 0)
+	i := b.builtin("thread_position_in_grid")
+	then, end := b.block("then"), b.block("end")
+	b.condBr(b.cmp(air.ICmpUGT, i, b.c(8)), then, end)
+	b.b = then
+	b.put(b.at(b.i(32), out, b.c(50)), out, i)
+	b.br(end)
+	b.b = end
+	b.ret()
+	f := faultOf(t, launch(b.compile(t), 1, 32, make([]byte, 200)))
+	require.EqualValues(t, 9, f.Thread[0])
+	require.EqualValues(t, 200, f.Offset)
+}
+
 func TestFaultUnbound(t *testing.T) {
 	p := copyKernel(0).compile(t)
 	f := faultOf(t, launch(p, 1, 1, make([]byte, 4)))

@@ -55,7 +55,7 @@ func hexWords(b []byte) string {
 }
 
 func TestRandomKernels(t *testing.T) {
-	n := int64(150)
+	n := int64(100)
 	if testing.Short() {
 		n = 30
 	}

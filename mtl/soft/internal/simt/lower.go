@@ -6,8 +6,12 @@ import (
 	"github.com/ingot-metal/ingot/metallib/air"
 )
 
-// maxOps bounds the size of a lowered kernel: inlining of a hostile module must not exhaust memory.
-const maxOps = 1 << 20
+// maxOps and maxBlocks bound the size of a lowered kernel: inlining of a hostile module must not exhaust memory or time.
+// The largest known kernels have some tens of thousands of operations.
+const (
+	maxOps    = 1 << 18
+	maxBlocks = 1 << 14
+)
 
 // compileError is the panic that leaves the lowering.
 type compileError struct{ msg string }
@@ -71,6 +75,9 @@ func (lw *lowerer) fail(format string, args ...any) {
 }
 
 func (lw *lowerer) newBlock() *block {
+	if len(lw.blocks) >= maxBlocks {
+		lw.fail("the kernel has more than %d blocks after inlining", maxBlocks)
+	}
 	b := &block{id: len(lw.blocks)}
 	lw.blocks = append(lw.blocks, b)
 	return b

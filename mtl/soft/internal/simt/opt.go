@@ -244,14 +244,15 @@ func mergeEqual(blocks []*block) {
 			if len(v.args) > 2 {
 				k.c = v.args[2]
 			}
-			for _, e := range seen[k] {
+			same := seen[k]
+			for _, e := range same[max(0, len(same)-16):] {
 				if dominates(e.blk, b) {
 					v.fwd = e
 					break
 				}
 			}
 			if v.fwd == nil {
-				seen[k] = append(seen[k], v)
+				seen[k] = append(same, v)
 				kept = append(kept, v)
 			}
 		}

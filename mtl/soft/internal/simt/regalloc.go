@@ -1,6 +1,9 @@
 package simt
 
-import "sort"
+import (
+	"container/heap"
+	"sort"
+)
 
 // The register file of a simdgroup: first what lives for ever (constants, launch values), then what is allocated by live
 // ranges. Registers are blocks of 32 lanes of 32 or 64 bits, or one 64-bit word for a value that is the same in all lanes
@@ -206,19 +209,29 @@ func (r *regalloc) assign() {
 		add(v)
 	})
 	sort.SliceStable(classes, func(i, j int) bool { return classes[i].lo < classes[j].lo })
-	var active []*val
+	var active byEnd
 	for _, c := range classes {
-		kept := active[:0]
-		for _, a := range active {
-			if a.hi < c.lo {
-				r.free[slotKind(a)] = append(r.free[slotKind(a)], a.reg)
-			} else {
-				kept = append(kept, a)
-			}
+		for len(active) > 0 && active[0].hi < c.lo {
+			a := heap.Pop(&active).(*val)
+			r.free[slotKind(a)] = append(r.free[slotKind(a)], a.reg)
 		}
-		active = append(kept, c)
 		c.reg = r.take(slotKind(c))
+		heap.Push(&active, c)
 	}
+}
+
+// byEnd is a heap of classes, the one that ends first on top.
+type byEnd []*val
+
+func (h byEnd) Len() int           { return len(h) }
+func (h byEnd) Less(i, j int) bool { return h[i].hi < h[j].hi }
+func (h byEnd) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byEnd) Push(x any)        { *h = append(*h, x.(*val)) }
+func (h *byEnd) Pop() any {
+	n := len(*h) - 1
+	x := (*h)[n]
+	*h = (*h)[:n]
+	return x
 }
 
 // private tells whether writing v in all lanes harms none.
