@@ -101,6 +101,9 @@ type Library struct {
 
 // Function finds a function by name, nil if there is none.
 func (l *Library) Function(name string) *Function {
+	if l == nil {
+		return nil
+	}
 	for i := range l.Functions {
 		if l.Functions[i].Name == name {
 			return &l.Functions[i]

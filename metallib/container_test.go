@@ -236,6 +236,15 @@ func TestReadRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "not a Metal library")
 }
 
+func TestNilLibrary(t *testing.T) {
+	_, err := metallib.Write(nil)
+	require.EqualError(t, err, "metallib: cannot write library: it is nil")
+	require.EqualError(t, metallib.Inspect(io.Discard, nil), "metallib: cannot print library: it is nil")
+	require.Nil(t, (*metallib.Library)(nil).Function("f"))
+	_, err = new(metallib.Function).Module()
+	require.ErrorContains(t, err, "not LLVM bitcode: 0 bytes")
+}
+
 func TestWriteRefuses(t *testing.T) {
 	for want, change := range map[string]func(l *metallib.Library){
 		"no functions":     func(l *metallib.Library) { l.Functions = nil },

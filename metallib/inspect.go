@@ -1,6 +1,7 @@
 package metallib
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 // Inspect prints what a library holds: its versions, its functions, and the arguments of its kernels.
 func Inspect(w io.Writer, l *Library) error {
+	if l == nil {
+		return errors.New("metallib: cannot print library: it is nil")
+	}
 	p := &printer{w: w}
 	p.printf("Metal library: container %s, %s", l.Container, l.Type)
 	if l.Stub {

@@ -26,6 +26,9 @@ const platform64 = 0x80 // the bit of the platform byte that says 64 bits
 // Write writes a library. One that was read and not changed gives the bytes it was read from; equal libraries give equal
 // bytes.
 func Write(l *Library) ([]byte, error) {
+	if l == nil {
+		return nil, errors.New("metallib: cannot write library: it is nil")
+	}
 	w := &writer{l: *l}
 	w.l.Functions = slices.Clone(l.Functions)
 	w.l.Extension = slices.Clone(l.Extension)

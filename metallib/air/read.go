@@ -49,7 +49,7 @@ func unwrap(data []byte) ([]byte, error) {
 		data = data[off : off+size]
 	}
 	if len(data) < 4 || string(data[:4]) != "BC\xC0\xDE" {
-		return nil, fmt.Errorf("air: not LLVM bitcode: % x", data[:min(len(data), 4)])
+		return nil, fmt.Errorf("air: not LLVM bitcode: %d bytes that begin with [% x]", len(data), data[:min(len(data), 4)])
 	}
 	return data, nil
 }

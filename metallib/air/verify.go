@@ -3,12 +3,26 @@ package air
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 )
 
 // Verify checks that a module is well formed: that symbols are what they say, that blocks end in terminators, that
 // operands have the types that their instructions need and are defined on every way to their use, that phis agree with
 // the blocks that come before, and that calls agree with what they call. [Write] verifies what it writes.
-func Verify(m *Module) error {
+func Verify(m *Module) (err error) {
+	if m == nil {
+		return errors.New("air: invalid module: it is nil")
+	}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case runtime.Error: // something in a module made by hand is nil
+			err = fmt.Errorf("air: invalid module: %w: %w", errInternal, e)
+		default:
+			panic(e)
+		}
+	}()
 	v := &verifier{m: m, symbols: map[Value]bool{}, consts: map[*Const]bool{}}
 	if err := v.module(); err != nil {
 		return fmt.Errorf("air: invalid module: %w", err)
@@ -46,6 +60,14 @@ func (v *verifier) module() error {
 			return fmt.Errorf("%s holds a %s in address space %d and is of type %s", symbolName(x), valueType, space, t)
 		}
 		return nil
+	}
+	switch {
+	case slices.Contains(v.m.Globals, nil):
+		return errors.New("a global is nil")
+	case slices.Contains(v.m.Functions, nil):
+		return errors.New("a function is nil")
+	case slices.Contains(v.m.Aliases, nil):
+		return errors.New("an alias is nil")
 	}
 	for _, g := range v.m.Globals {
 		if err := symbol(g, &g.Symbol, g.ValueType, g.Space); err != nil {

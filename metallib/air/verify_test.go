@@ -128,6 +128,32 @@ func addGlobal(m *air.Module, name string, ty *air.Type, init air.Value) {
 }
 
 // TestVerifyTypes holds single instructions with wrong types against the verifier.
+// TestVerifyNil verifies modules made by hand of which something is missing.
+func TestVerifyNil(t *testing.T) {
+	require.EqualError(t, air.Verify(nil), "air: invalid module: it is nil")
+	for want, m := range map[string]*air.Module{
+		"a global is nil":   {Globals: []*air.Global{nil}},
+		"a function is nil": {Functions: []*air.Function{nil}},
+		"an alias is nil":   {Aliases: []*air.Alias{nil}},
+		"@ has no type":     {Functions: []*air.Function{{}}},
+		"internal error":    {NamedMD: []*air.NamedMD{nil}},
+	} {
+		require.ErrorContains(t, air.Verify(m), "air: invalid module: "+want)
+		_, err := air.Write(m)
+		require.Error(t, err)
+	}
+	for _, change := range []func(b *air.Block){
+		func(b *air.Block) { b.Instrs[0] = nil },
+		func(b *air.Block) { b.Instrs[0].Args[0] = nil },
+		func(b *air.Block) { b.Instrs[0].Ty = nil },
+		func(b *air.Block) { b.Instrs[1].Blocks[0] = nil },
+	} {
+		b, _, body, _ := loop()
+		change(body)
+		require.Error(t, air.Verify(b.m))
+	}
+}
+
 func TestVerifyTypes(t *testing.T) {
 	type values struct{ i32, i64, f32, vec, ptr, agg, cond air.Value }
 	for want, make := range map[string]func(m *air.Module, v values) *air.Instr{
