@@ -1,7 +1,7 @@
 // Joined from several files by buildmetallib. Change those, not this.
 
-#line 1 "decode_advance.metal"
-// The end of a decode step: what the next one needs, without the host.
+#line 1 "argmax.metal"
+// The most likely token in several passes, and for few logits together with their capped values.
 
 #line 1 "common.h"
 // What all shaders share.
@@ -16,6 +16,380 @@ using namespace metal;
 #define INGOT_FUNC static inline __attribute__((always_inline))
 
 #endif
+#line 4 "argmax.metal"
+#line 1 "argmax.h"
+// The greatest finite number of a threadgroup and its index.
+
+#ifndef INGOT_ARGMAX_H
+#define INGOT_ARGMAX_H
+
+#line 7 "argmax.h"
+#line 1 "reduce.h"
+// Sums over a threadgroup, for kernels that give each row a threadgroup.
+
+#ifndef INGOT_REDUCE_H
+#define INGOT_REDUCE_H
+
+#line 7 "reduce.h"
+
+// Most simdgroups of a threadgroup: 1,024 threads of 32 lanes.
+#define INGOT_MAX_SIMDGROUPS 32
+
+// The sum of v over all threads, in every thread. All threads of the threadgroup call it, in whole simdgroups of 32.
+// scratch has INGOT_MAX_SIMDGROUPS floats that nobody else uses; a second sum needs a second scratch.
+INGOT_FUNC float ingot_row_sum(float v, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
+    float sum = simd_sum(v);
+    if (simdgroups > 1u) {
+        if (lane == 0u) {
+            scratch[simdgroup] = sum;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        float part = 0.0f;
+        if (lane < simdgroups) {
+            part = scratch[lane];
+        }
+        sum = simd_sum(part);
+    }
+    return sum;
+}
+
+#endif
+#line 8 "argmax.h"
+
+#define INGOT_NOTHING 0xffffffffu
+
+// Takes x, whose index is id, if it is greater than the best so far or as great with a lower index. x is finite. Before the
+// first number best is -FLT_MAX and at is INGOT_NOTHING, which every index is below.
+INGOT_FUNC void ingot_argmax_take(float x, uint id, thread float* best, thread uint* at) {
+    if (x > *best || (x == *best && id < *at)) {
+        *best = x;
+        *at = id;
+    }
+}
+
+// The best of the simdgroup in every lane.
+INGOT_FUNC void ingot_argmax_simdgroup(thread float* best, thread uint* at) {
+#pragma unroll
+    for (uint m = 16u; m > 0u; m /= 2u) {
+        float other = simd_shuffle_xor(*best, ushort(m));
+        uint other_at = simd_shuffle_xor(*at, ushort(m));
+        ingot_argmax_take(other, other_at, best, at);
+    }
+}
+
+// The best of the threadgroup, in every lane of its first simdgroup. All threads call it, in whole simdgroups of 32. values
+// and indices have INGOT_MAX_SIMDGROUPS elements that nobody else uses.
+INGOT_FUNC void ingot_argmax_group(thread float* best, thread uint* at, threadgroup float* values, threadgroup uint* indices,
+                                   uint lane, uint simdgroup, uint simdgroups) {
+    ingot_argmax_simdgroup(best, at);
+    if (lane == 0u) {
+        values[simdgroup] = *best;
+        indices[simdgroup] = *at;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    *best = -FLT_MAX;
+    *at = INGOT_NOTHING;
+    if (lane < simdgroups) {
+        *best = values[lane];
+        *at = indices[lane];
+    }
+    ingot_argmax_simdgroup(best, at);
+}
+
+#endif
+#line 5 "argmax.metal"
+#line 1 "softcap.h"
+// Logit softcapping.
+
+#ifndef INGOT_SOFTCAP_H
+#define INGOT_SOFTCAP_H
+
+#line 7 "softcap.h"
+
+// Not infinite and not NaN, from the bits: stays right under any floating-point flags.
+INGOT_FUNC bool ingot_finite(float x) {
+    return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+// softcap(x) = cap * tanh(x / cap)     (Gemma 2 report, arXiv:2408.00118, section 2)
+// A cap that is not positive and finite means none: x comes back. So it does where x / cap is so small that tanh changes
+// nothing in f32 (z^2 / 3 < 2^-26), which also keeps a quotient that is flushed to zero from losing x. x / cap is limited
+// to +-16, where tanh has long been +-1.
+INGOT_FUNC float ingot_softcap(float x, float cap) {
+    if (!ingot_finite(cap) || cap <= 0.0f) {
+        return x;
+    }
+    float z = x / cap;
+    if (z > -1e-4f && z < 1e-4f) {
+        return x;
+    }
+    z = z > 16.0f ? 16.0f : z;
+    z = z < -16.0f ? -16.0f : z;
+    return cap * precise::tanh(z);
+}
+
+#endif
+#line 6 "argmax.metal"
+
+// Numbers that a threadgroup of argmax_f32 chooses from, whatever its number of threads.
+#define INGOT_ARGMAX_GROUP 256u
+
+// For each group g of 256 neighbouring values:
+// out_index[g] = the index of the greatest finite value, the lowest one among equals; 0xffffffff if there is none
+// out_value[g] = that value, with has_softcap capped: cap * tanh(x / cap); 0 if there is none
+//
+// The index of a value is its position, or with has_index_in what index_in says; those that it calls 0xffffffff are ignored.
+// So the results of one pass are the operands of the next. Values are compared as they are: capping is strictly increasing,
+// and what rounding and a saturated tanh would make equal stays apart.
+//
+// Slots: 0 values f32 [n], 1 out_index u32 [ceil(n / 256)], 2 out_value f32 [ceil(n / 256)], 3 n, 4 index_in u32 [n] (not
+//        read without has_index_in), 5 has_index_in, 6 softcap f32 (device; not positive or not finite: no cap; not read
+//        without has_softcap), 7 has_softcap.
+// Geometry: ceil(n / 256) threadgroups, 32 to 1,024 threads, a multiple of 32; 256 use each thread once.
+// Threadgroup memory: 256 bytes, static.
+kernel void argmax_f32(device const float* values [[buffer(0)]],
+                       device uint* out_index [[buffer(1)]],
+                       device float* out_value [[buffer(2)]],
+                       constant uint& n [[buffer(3)]],
+                       device const uint* index_in [[buffer(4)]],
+                       constant uint& has_index_in [[buffer(5)]],
+                       device const float* softcap [[buffer(6)]],
+                       constant uint& has_softcap [[buffer(7)]],
+                       uint group [[threadgroup_position_in_grid]],
+                       uint thread_index [[thread_position_in_threadgroup]],
+                       uint threads [[threads_per_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float best_value[INGOT_MAX_SIMDGROUPS];
+    threadgroup uint best_index[INGOT_MAX_SIMDGROUPS];
+    ulong start = ulong(group) * ulong(INGOT_ARGMAX_GROUP);
+    if (start >= ulong(n)) {
+        return;
+    }
+    float best = -FLT_MAX;
+    uint at = INGOT_NOTHING;
+    for (uint i = thread_index; i < INGOT_ARGMAX_GROUP; i += threads) {
+        ulong from = start + ulong(i);
+        if (from < ulong(n)) {
+            float x = values[from];
+            uint id = uint(from);
+            if (has_index_in != 0u) {
+                id = index_in[from];
+            }
+            if (ingot_finite(x) && id != INGOT_NOTHING) {
+                ingot_argmax_take(x, id, &best, &at);
+            }
+        }
+    }
+    ingot_argmax_group(&best, &at, best_value, best_index, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        out_index[group] = at;
+        float value = best;
+        if (at == INGOT_NOTHING) {
+            value = 0.0f;
+        } else if (has_softcap != 0u) {
+            value = ingot_softcap(best, softcap[0]);
+        }
+        out_value[group] = value;
+    }
+}
+
+// token = the index of the greatest finite logit, the lowest one among equals; 0xffffffff if no logit is finite
+// logits[i] = softcap(logits[i]), cap * tanh(x / cap), i < n
+//
+// The token is that of the logits as they came.
+//
+// Slots: 0 logits f32 [n] (in and out), 1 token u32, 2 softcap f32 (device; not positive or not finite: no cap), 3 n (at
+//        most 256: others are neither read nor written).
+// Geometry: one threadgroup, 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 256 bytes, static.
+kernel void softcap_sample(device float* logits [[buffer(0)]],
+                           device uint* token [[buffer(1)]],
+                           device const float* softcap [[buffer(2)]],
+                           constant uint& n [[buffer(3)]],
+                           uint thread_index [[thread_position_in_threadgroup]],
+                           uint threads [[threads_per_threadgroup]],
+                           uint lane [[thread_index_in_simdgroup]],
+                           uint simdgroup [[simdgroup_index_in_threadgroup]],
+                           uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float best_value[INGOT_MAX_SIMDGROUPS];
+    threadgroup uint best_index[INGOT_MAX_SIMDGROUPS];
+    uint count = n < INGOT_ARGMAX_GROUP ? n : INGOT_ARGMAX_GROUP;
+    float cap = softcap[0];
+    float best = -FLT_MAX;
+    uint at = INGOT_NOTHING;
+    for (uint i = thread_index; i < count; i += threads) {
+        float x = logits[i];
+        if (ingot_finite(x)) {
+            ingot_argmax_take(x, i, &best, &at);
+        }
+        logits[i] = ingot_softcap(x, cap);
+    }
+    ingot_argmax_group(&best, &at, best_value, best_index, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        token[0] = at;
+    }
+}
+#line 1 "cast.metal"
+// Casts among f32, f16 and bf16, and copies of bits.
+//
+// Round to nearest, ties to even; beyond the largest finite value the result is infinite. NaN stays NaN.
+
+#line 6 "cast.metal"
+#line 1 "convert.h"
+// Conversions between f32 and bf16 by their bits: the same on every device and under any floating-point flags.
+
+#ifndef INGOT_CONVERT_H
+#define INGOT_CONVERT_H
+
+#line 7 "convert.h"
+
+// The bf16 nearest to x, ties to even; what rounds beyond the largest becomes infinite. Subnormal numbers are kept. A NaN
+// becomes quiet and keeps its sign and the upper bits of its payload: cut off without care, one whose payload is small
+// would become infinite.
+INGOT_FUNC ushort ingot_bf16_bits(float x) {
+    uint bits = as_type<uint>(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        return ushort((bits >> 16u) | 0x40u);
+    }
+    return ushort((bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u);
+}
+
+INGOT_FUNC float ingot_from_bf16_bits(ushort bits) {
+    return as_type<float>(uint(bits) << 16u);
+}
+
+// Not a number, from the bits.
+INGOT_FUNC bool ingot_nan(float x) {
+    return (as_type<uint>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+#endif
+#line 7 "cast.metal"
+
+// dst[i] = f16(src[i]), i < n: to nearest, ties to even. From 65,520 on the result is infinite.
+//
+// Slots: 0 src f32, 1 dst f16, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_f32_f16(device const float* src [[buffer(0)]],
+                         device half* dst [[buffer(1)]],
+                         constant uint& n [[buffer(2)]],
+                         uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = half(src[gid]);
+}
+
+// dst[i] = bf16(src[i]), i < n: to nearest, ties to even.
+//
+// Slots: 0 src f32, 1 dst bf16, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_f32_bf16(device const float* src [[buffer(0)]],
+                          device ushort* dst [[buffer(1)]],
+                          constant uint& n [[buffer(2)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = ingot_bf16_bits(src[gid]);
+}
+
+// dst[i] = src[i], i < n: exact.
+//
+// Slots: 0 src f16, 1 dst f32, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_f16_f32(device const half* src [[buffer(0)]],
+                         device float* dst [[buffer(1)]],
+                         constant uint& n [[buffer(2)]],
+                         uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = float(src[gid]);
+}
+
+// dst[i] = src[i], i < n: exact.
+//
+// Slots: 0 src bf16, 1 dst f32, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_bf16_f32(device const ushort* src [[buffer(0)]],
+                          device float* dst [[buffer(1)]],
+                          constant uint& n [[buffer(2)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = ingot_from_bf16_bits(src[gid]);
+}
+
+// dst[i] = bf16(src[i]), i < n: to nearest, ties to even; f16 has three bits more.
+//
+// Slots: 0 src f16, 1 dst bf16, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_f16_bf16(device const half* src [[buffer(0)]],
+                          device ushort* dst [[buffer(1)]],
+                          constant uint& n [[buffer(2)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = ingot_bf16_bits(float(src[gid]));
+}
+
+// dst[i] = f16(src[i]), i < n: to nearest, ties to even. From 65,536 on the result is infinite, below 2^-25 it is zero.
+//
+// Slots: 0 src bf16, 1 dst f16, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void cast_bf16_f16(device const ushort* src [[buffer(0)]],
+                          device half* dst [[buffer(1)]],
+                          constant uint& n [[buffer(2)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = half(ingot_from_bf16_bits(src[gid]));
+}
+
+// dst[i] = src[i], i < n: the bits, whatever they mean.
+//
+// Slots: 0 src [n], 32 bits each, 1 dst [n], 32 bits each, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void copy_b32(device const uint* src [[buffer(0)]],
+                     device uint* dst [[buffer(1)]],
+                     constant uint& n [[buffer(2)]],
+                     uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = src[gid];
+}
+
+// dst[i] = src[i], i < n: the bits, whatever they mean.
+//
+// Slots: 0 src [n], 16 bits each, 1 dst [n], 16 bits each, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void copy_b16(device const ushort* src [[buffer(0)]],
+                     device ushort* dst [[buffer(1)]],
+                     constant uint& n [[buffer(2)]],
+                     uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    dst[gid] = src[gid];
+}
+#line 1 "decode_advance.metal"
+// The end of a decode step: what the next one needs, without the host.
+
 #line 4 "decode_advance.metal"
 
 // Words of the decode state. The single u32 values are also what other kernels of the step bind.
@@ -97,6 +471,139 @@ kernel void decode_advance(device uint* state [[buffer(0)]],
         state[INGOT_STATE_POSITION] = uint(next);
         state[INGOT_STATE_KV_LENGTH] = uint(next + 1ul);
         state[INGOT_STATE_CACHE_OFFSET] = uint(next * ulong(kv_stride));
+    }
+}
+#line 1 "elementwise.metal"
+// Operations on single elements: scaling, adding, capping.
+
+#line 4 "elementwise.metal"
+#line 5 "elementwise.metal"
+#line 6 "elementwise.metal"
+
+// x[i] = scale * x[i], i < n
+//
+// Slots: 0 x f32 (in and out), 1 scale f32, 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void scale_f32_inplace(device float* x [[buffer(0)]],
+                              constant float& scale [[buffer(1)]],
+                              constant uint& n [[buffer(2)]],
+                              uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    x[gid] = scale * x[gid];
+}
+
+// out[i] = a[i] + b[i], i < n
+//
+// Slots: 0 a f32, 1 b f32, 2 out f32 (may be a or b itself), 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void add_f32(device const float* a [[buffer(0)]],
+                    device const float* b [[buffer(1)]],
+                    device float* out [[buffer(2)]],
+                    constant uint& n [[buffer(3)]],
+                    uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = a[gid] + b[gid];
+}
+
+// As add_f32, of f16: the sum in f32, rounded to f16.
+//
+// Slots: 0 a f16, 1 b f16, 2 out f16 (may be a or b itself), 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void add_f16(device const half* a [[buffer(0)]],
+                    device const half* b [[buffer(1)]],
+                    device half* out [[buffer(2)]],
+                    constant uint& n [[buffer(3)]],
+                    uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = half(float(a[gid]) + float(b[gid]));
+}
+
+// As add_f32, of bf16: the sum in f32, rounded to bf16.
+//
+// Slots: 0 a bf16, 1 b bf16, 2 out bf16 (may be a or b itself), 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void add_bf16(device const ushort* a [[buffer(0)]],
+                     device const ushort* b [[buffer(1)]],
+                     device ushort* out [[buffer(2)]],
+                     constant uint& n [[buffer(3)]],
+                     uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = ingot_bf16_bits(ingot_from_bf16_bits(a[gid]) + ingot_from_bf16_bits(b[gid]));
+}
+
+// logits[i] = softcap(logits[i]), cap * tanh(x / cap), i < n
+//
+// Slots: 0 logits f32 (in and out), 1 softcap f32 (device; not positive or not finite: no cap), 2 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void softcap_logits(device float* logits [[buffer(0)]],
+                           device const float* softcap [[buffer(1)]],
+                           constant uint& n [[buffer(2)]],
+                           uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    logits[gid] = ingot_softcap(logits[gid], softcap[0]);
+}
+#line 1 "embed_q4.metal"
+// Embedding lookup in a signed 4-bit table with zero points.
+
+#line 4 "embed_q4.metal"
+
+// out[t, c] = out_scale * scale * (code - zero) of row ids[t]; an id outside the vocabulary gives a row of zeros.
+//
+// Codes are -8 to 7 in two's complement, eight to a word, the first in the lowest bits.
+//
+// Slots: 0 packed u32 [vocab, hidden / 8], 1 scales f32 [vocab, hidden / group_size], 2 zeros f32 as scales,
+//        3 ids u32 [n_tokens], 4 out f32 [n_tokens, hidden], 5 hidden, 6 group_size (a multiple of 8), 7 vocab, 8 n_tokens,
+//        9 out_scale f32.
+// Geometry: one thread for each word of eight columns, 64 threads per threadgroup, any number of threadgroups.
+// Threadgroup memory: none.
+kernel void embed_lookup_q4(device const uint* packed [[buffer(0)]],
+                            device const float* scales [[buffer(1)]],
+                            device const float* zeros [[buffer(2)]],
+                            device const uint* ids [[buffer(3)]],
+                            device float* out [[buffer(4)]],
+                            constant uint& hidden [[buffer(5)]],
+                            constant uint& group_size [[buffer(6)]],
+                            constant uint& vocab [[buffer(7)]],
+                            constant uint& n_tokens [[buffer(8)]],
+                            constant float& out_scale [[buffer(9)]],
+                            uint gid [[thread_position_in_grid]]) {
+    uint words = hidden / 8u;
+    ulong total = ulong(n_tokens) * ulong(words);
+    if (ulong(gid) >= total) {
+        return;
+    }
+    uint token = gid / words;
+    uint word = gid - token * words;
+    ulong at = ulong(token) * ulong(hidden) + ulong(word) * 8ul;
+    uint id = ids[token];
+    if (id >= vocab) {
+        for (uint j = 0u; j < 8u; j++) {
+            out[at + ulong(j)] = 0.0f;
+        }
+        return;
+    }
+    uint w = packed[ulong(id) * ulong(words) + ulong(word)];
+    ulong group = ulong(id) * ulong(hidden / group_size) + ulong(word * 8u / group_size);
+    float scale = scales[group];
+    float zero = zeros[group];
+    for (uint j = 0u; j < 8u; j++) {
+        int code = int(w << (28u - 4u * j)) >> 28;
+        out[at + ulong(j)] = out_scale * (scale * (float(code) - zero));
     }
 }
 #line 1 "embed_q4_mlx.metal"
@@ -341,13 +848,11 @@ kernel void flash_attn_rows_h128_r8_g8(device const float4* q [[buffer(0)]],
     ingot_attn_rows<128, 8, 8>(q, k, v, o, Tq, Tkv[0], H, Hkv, window, scale, q_pos[0], kv_pos[0], out_bf16, capacity,
                                tile.x, tile.y, simdgroup, lane);
 }
-#line 1 "gemv_q4_mlx.metal"
-// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
-//
-// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
-// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+#line 1 "gated_mlp.metal"
+// The middle of a gated feed-forward block (Shazeer, arXiv:2002.05202): the activated gate times up.
 
-#line 7 "gemv_q4_mlx.metal"
+#line 4 "gated_mlp.metal"
+#line 5 "gated_mlp.metal"
 #line 1 "gelu.h"
 // The tanh form of GELU, without the tanh.
 
@@ -370,6 +875,85 @@ INGOT_FUNC float ingot_gelu(float x) {
 }
 
 #endif
+#line 6 "gated_mlp.metal"
+
+// silu(x) = x / (1 + exp(-x)). x is limited to -104, where the result is -0: the quotient of infinities is NaN. NaN stays
+// NaN.
+INGOT_FUNC float ingot_silu(float x) {
+    float low = x < -104.0f ? -104.0f : x;
+    return low / (1.0f + precise::exp(-low));
+}
+
+// out[i] = silu(gate[i]) * up[i], i < n
+//
+// Slots: 0 gate f32, 1 up f32, 2 out f32 (may be gate or up itself), 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void mlp_silu(device const float* gate [[buffer(0)]],
+                     device const float* up [[buffer(1)]],
+                     device float* out [[buffer(2)]],
+                     constant uint& n [[buffer(3)]],
+                     uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = ingot_silu(gate[gid]) * up[gid];
+}
+
+// out[i] = bf16(silu(gate[i]) * up[i]), i < n
+//
+// Slots: 0 gate f32, 1 up f32, 2 out bf16, 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void mlp_silu_bf16(device const float* gate [[buffer(0)]],
+                          device const float* up [[buffer(1)]],
+                          device ushort* out [[buffer(2)]],
+                          constant uint& n [[buffer(3)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = ingot_bf16_bits(ingot_silu(gate[gid]) * up[gid]);
+}
+
+// out[i] = gelu(gate[i]) * up[i], i < n, the tanh form of GELU
+//
+// Slots: 0 gate f32, 1 up f32, 2 out f32 (may be gate or up itself), 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void mlp_gelu_tanh(device const float* gate [[buffer(0)]],
+                          device const float* up [[buffer(1)]],
+                          device float* out [[buffer(2)]],
+                          constant uint& n [[buffer(3)]],
+                          uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = ingot_gelu(gate[gid]) * up[gid];
+}
+
+// out[i] = bf16(gelu(gate[i]) * up[i]), i < n, the tanh form of GELU
+//
+// Slots: 0 gate f32, 1 up f32, 2 out bf16, 3 n.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void mlp_gelu_tanh_bf16(device const float* gate [[buffer(0)]],
+                               device const float* up [[buffer(1)]],
+                               device ushort* out [[buffer(2)]],
+                               constant uint& n [[buffer(3)]],
+                               uint gid [[thread_position_in_grid]]) {
+    if (gid >= n) {
+        return;
+    }
+    out[gid] = ingot_bf16_bits(ingot_gelu(gate[gid]) * up[gid]);
+}
+#line 1 "gemv_q4_mlx.metal"
+// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
+//
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
+// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+
+#line 7 "gemv_q4_mlx.metal"
 #line 8 "gemv_q4_mlx.metal"
 #line 1 "q4_mlx.h"
 // Dot products of MLX 4-bit affine weight rows with a bf16 vector.
@@ -592,6 +1176,183 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
         }
     }
 }
+#line 1 "kv_cache.metal"
+// What is kept of past positions: stores at a place that is read on the device, and a ring buffer put in order.
+
+#line 4 "kv_cache.metal"
+#line 5 "kv_cache.metal"
+
+// Whether n elements fit at offset of a cache of that capacity; no sum can wrap.
+INGOT_FUNC bool ingot_fits(uint offset, uint n, uint capacity) {
+    return n <= capacity && offset <= capacity - n;
+}
+
+// dst[offset + i] = src[i], i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 src f32 [n], 1 dst f32 [capacity], 2 n, 3 offset u32 (device), 4 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep(device const float* src [[buffer(0)]],
+                              device float* dst [[buffer(1)]],
+                              constant uint& n [[buffer(2)]],
+                              device const uint* offset [[buffer(3)]],
+                              constant uint& capacity [[buffer(4)]],
+                              uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    dst[ulong(to) + ulong(gid)] = src[gid];
+}
+
+// dst_k[offset + i] = k[i] and dst_v[offset + i] = v[i], i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 k f32 [n], 1 v f32 [n], 2 dst_k f32 [capacity], 3 dst_v f32 [capacity], 4 n, 5 offset u32 (device),
+//        6 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep_pair(device const float* k [[buffer(0)]],
+                                   device const float* v [[buffer(1)]],
+                                   device float* dst_k [[buffer(2)]],
+                                   device float* dst_v [[buffer(3)]],
+                                   constant uint& n [[buffer(4)]],
+                                   device const uint* offset [[buffer(5)]],
+                                   constant uint& capacity [[buffer(6)]],
+                                   uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    ulong at = ulong(to) + ulong(gid);
+    dst_k[at] = k[gid];
+    dst_v[at] = v[gid];
+}
+
+// dst[offset + i] = f16(src[i]), i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 src f32 [n], 1 dst f16 [capacity], 2 n, 3 offset u32 (device), 4 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep_f16(device const float* src [[buffer(0)]],
+                                  device half* dst [[buffer(1)]],
+                                  constant uint& n [[buffer(2)]],
+                                  device const uint* offset [[buffer(3)]],
+                                  constant uint& capacity [[buffer(4)]],
+                                  uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    dst[ulong(to) + ulong(gid)] = half(src[gid]);
+}
+
+// dst_k[offset + i] = f16(k[i]) and dst_v[offset + i] = f16(v[i]), i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 k f32 [n], 1 v f32 [n], 2 dst_k f16 [capacity], 3 dst_v f16 [capacity], 4 n, 5 offset u32 (device),
+//        6 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep_pair_f16(device const float* k [[buffer(0)]],
+                                       device const float* v [[buffer(1)]],
+                                       device half* dst_k [[buffer(2)]],
+                                       device half* dst_v [[buffer(3)]],
+                                       constant uint& n [[buffer(4)]],
+                                       device const uint* offset [[buffer(5)]],
+                                       constant uint& capacity [[buffer(6)]],
+                                       uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    ulong at = ulong(to) + ulong(gid);
+    dst_k[at] = half(k[gid]);
+    dst_v[at] = half(v[gid]);
+}
+
+// dst[offset + i] = bf16(src[i]), i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 src f32 [n], 1 dst bf16 [capacity], 2 n, 3 offset u32 (device), 4 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep_bf16(device const float* src [[buffer(0)]],
+                                   device ushort* dst [[buffer(1)]],
+                                   constant uint& n [[buffer(2)]],
+                                   device const uint* offset [[buffer(3)]],
+                                   constant uint& capacity [[buffer(4)]],
+                                   uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    dst[ulong(to) + ulong(gid)] = ingot_bf16_bits(src[gid]);
+}
+
+// dst_k[offset + i] = bf16(k[i]) and dst_v[offset + i] = bf16(v[i]), i < n; nothing if that does not fit within capacity
+//
+// Slots: 0 k f32 [n], 1 v f32 [n], 2 dst_k bf16 [capacity], 3 dst_v bf16 [capacity], 4 n, 5 offset u32 (device),
+//        6 capacity; all in elements.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void kv_store_timestep_pair_bf16(device const float* k [[buffer(0)]],
+                                        device const float* v [[buffer(1)]],
+                                        device ushort* dst_k [[buffer(2)]],
+                                        device ushort* dst_v [[buffer(3)]],
+                                        constant uint& n [[buffer(4)]],
+                                        device const uint* offset [[buffer(5)]],
+                                        constant uint& capacity [[buffer(6)]],
+                                        uint gid [[thread_position_in_grid]]) {
+    uint to = offset[0];
+    if (gid >= n || !ingot_fits(to, n, capacity)) {
+        return;
+    }
+    ulong at = ulong(to) + ulong(gid);
+    dst_k[at] = ingot_bf16_bits(k[gid]);
+    dst_v[at] = ingot_bf16_bits(v[gid]);
+}
+
+// dst[t, i] = src[(start + t) mod capacity, i], t < min(filled, capacity), i < slot: what a ring buffer holds, the oldest
+// first. The elements have 32 bits, whatever they mean. What lies behind in dst stays as it is.
+//
+// Slots: 0 src [capacity, slot], 1 dst [capacity, slot], 2 slot, 3 capacity, 4 filled u32 (device), 5 start u32 (device).
+// Geometry: one thread for each of capacity * slot elements, any number per threadgroup; their number is below 2^32.
+// Threadgroup memory: none.
+kernel void kv_ring_densify_b32(device const uint* src [[buffer(0)]],
+                                device uint* dst [[buffer(1)]],
+                                constant uint& slot [[buffer(2)]],
+                                constant uint& capacity [[buffer(3)]],
+                                device const uint* filled [[buffer(4)]],
+                                device const uint* start [[buffer(5)]],
+                                uint gid [[thread_position_in_grid]]) {
+    uint t = gid / slot;
+    if (t >= capacity || t >= filled[0]) {
+        return;
+    }
+    uint i = gid - t * slot;
+    ulong from = (ulong(start[0]) + ulong(t)) % ulong(capacity);
+    dst[ulong(gid)] = src[from * ulong(slot) + ulong(i)];
+}
+
+// dst[t, i] = src[(start + t) mod capacity, i], t < min(filled, capacity), i < slot: what a ring buffer holds, the oldest
+// first. The elements have 16 bits, whatever they mean. What lies behind in dst stays as it is.
+//
+// Slots: 0 src [capacity, slot], 1 dst [capacity, slot], 2 slot, 3 capacity, 4 filled u32 (device), 5 start u32 (device).
+// Geometry: one thread for each of capacity * slot elements, any number per threadgroup; their number is below 2^32.
+// Threadgroup memory: none.
+kernel void kv_ring_densify_b16(device const ushort* src [[buffer(0)]],
+                                device ushort* dst [[buffer(1)]],
+                                constant uint& slot [[buffer(2)]],
+                                constant uint& capacity [[buffer(3)]],
+                                device const uint* filled [[buffer(4)]],
+                                device const uint* start [[buffer(5)]],
+                                uint gid [[thread_position_in_grid]]) {
+    uint t = gid / slot;
+    if (t >= capacity || t >= filled[0]) {
+        return;
+    }
+    uint i = gid - t * slot;
+    ulong from = (ulong(start[0]) + ulong(t)) % ulong(capacity);
+    dst[ulong(gid)] = src[from * ulong(slot) + ulong(i)];
+}
 #line 1 "qkv_rope.metal"
 // Per-head RMS normalisation, rotary position embedding and the key-value cache store of one attention layer.
 
@@ -726,36 +1487,6 @@ kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
 // folded on the host.
 
 #line 5 "rms_norm.metal"
-#line 1 "reduce.h"
-// Sums over a threadgroup, for kernels that give each row a threadgroup.
-
-#ifndef INGOT_REDUCE_H
-#define INGOT_REDUCE_H
-
-#line 7 "reduce.h"
-
-// Most simdgroups of a threadgroup: 1,024 threads of 32 lanes.
-#define INGOT_MAX_SIMDGROUPS 32
-
-// The sum of v over all threads, in every thread. All threads of the threadgroup call it, in whole simdgroups of 32.
-// scratch has INGOT_MAX_SIMDGROUPS floats that nobody else uses; a second sum needs a second scratch.
-INGOT_FUNC float ingot_row_sum(float v, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
-    float sum = simd_sum(v);
-    if (simdgroups > 1u) {
-        if (lane == 0u) {
-            scratch[simdgroup] = sum;
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        float part = 0.0f;
-        if (lane < simdgroups) {
-            part = scratch[lane];
-        }
-        sum = simd_sum(part);
-    }
-    return sum;
-}
-
-#endif
 #line 6 "rms_norm.metal"
 
 // 1 / sqrt(mean(x^2) + eps) of a row, in every thread of its threadgroup. Sums in f32: |x| stays below 1e18 or so.
@@ -768,6 +1499,36 @@ INGOT_FUNC float ingot_inverse_rms(device const float* x, uint dim, float eps, t
     }
     squares = ingot_row_sum(squares, scratch, lane, simdgroup, simdgroups);
     return precise::rsqrt(squares / float(dim) + eps);
+}
+
+// out[r, i] = x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i]
+//
+// Slots: 0 x f32 [rows, dim], 1 weight f32 [dim], 2 out f32 [rows, dim] (may be x itself), 3 rows, 4 dim,
+//        5 eps f32.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void rms_norm_f32(device const float* x [[buffer(0)]],
+                         device const float* weight [[buffer(1)]],
+                         device float* out [[buffer(2)]],
+                         constant uint& rows [[buffer(3)]],
+                         constant uint& dim [[buffer(4)]],
+                         constant float& eps [[buffer(5)]],
+                         uint row [[threadgroup_position_in_grid]],
+                         uint thread_index [[thread_position_in_threadgroup]],
+                         uint threads [[threads_per_threadgroup]],
+                         uint lane [[thread_index_in_simdgroup]],
+                         uint simdgroup [[simdgroup_index_in_threadgroup]],
+                         uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(dim);
+    float inverse = ingot_inverse_rms(x + base, dim, eps, scratch, thread_index, threads, lane, simdgroup, simdgroups);
+    for (uint i = thread_index; i < dim; i += threads) {
+        ulong at = base + ulong(i);
+        out[at] = x[at] * inverse * weight[i];
+    }
 }
 
 // out[r, i] = bf16(x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i])
@@ -829,42 +1590,146 @@ kernel void rms_norm_residual_add_f32(device const float* x [[buffer(0)]],
         resid[at] = layer_scale * fma(x[at] * inverse, weight[i], resid[at]);
     }
 }
+#line 1 "row_reduce.metal"
+// Softmax, sum and maximum of rows.
+
+#line 4 "row_reduce.metal"
+#line 5 "row_reduce.metal"
+#line 6 "row_reduce.metal"
+
+// The greater one; NaN if either is.
+INGOT_FUNC float ingot_max(float a, float b) {
+    return (b > a || ingot_nan(b)) ? b : a;
+}
+
+// The maximum of v over all threads, in every thread, NaN if one is. What is said of ingot_row_sum holds here.
+INGOT_FUNC float ingot_row_max(float v, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
+#pragma unroll
+    for (uint m = 16u; m > 0u; m /= 2u) {
+        v = ingot_max(v, simd_shuffle_xor(v, ushort(m)));
+    }
+    if (simdgroups > 1u) {
+        if (lane == 0u) {
+            scratch[simdgroup] = v;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (lane < simdgroups) {
+            v = scratch[lane];
+        }
+#pragma unroll
+        for (uint m = 16u; m > 0u; m /= 2u) {
+            v = ingot_max(v, simd_shuffle_xor(v, ushort(m)));
+        }
+    }
+    return v;
+}
+
+// out[r, i] = exp(x[r, i] - m) / sum over j of exp(x[r, j] - m), m = max over j of x[r, j]
+//
+// A row that is -inf throughout is uniform, 1 / cols; one that has a NaN or +inf is NaN.
+//
+// Slots: 0 x f32 [rows, cols], 1 out f32 [rows, cols] (may be x itself), 2 cols, 3 rows.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 256 bytes, static.
+kernel void softmax_rows_f32(device const float* x [[buffer(0)]],
+                             device float* out [[buffer(1)]],
+                             constant uint& cols [[buffer(2)]],
+                             constant uint& rows [[buffer(3)]],
+                             uint row [[threadgroup_position_in_grid]],
+                             uint thread_index [[thread_position_in_threadgroup]],
+                             uint threads [[threads_per_threadgroup]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]],
+                             uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float max_scratch[INGOT_MAX_SIMDGROUPS];
+    threadgroup float sum_scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(cols);
+    // At least -FLT_MAX, so that the difference from -inf is -inf and not NaN.
+    float highest = -FLT_MAX;
+    for (ulong i = ulong(thread_index); i < ulong(cols); i += ulong(threads)) {
+        highest = ingot_max(highest, x[base + i]);
+    }
+    highest = ingot_row_max(highest, max_scratch, lane, simdgroup, simdgroups);
+    float sum = 0.0f;
+    for (ulong i = ulong(thread_index); i < ulong(cols); i += ulong(threads)) {
+        sum += precise::exp(x[base + i] - highest);
+    }
+    sum = ingot_row_sum(sum, sum_scratch, lane, simdgroup, simdgroups);
+    bool uniform_row = sum == 0.0f;
+    for (ulong i = ulong(thread_index); i < ulong(cols); i += ulong(threads)) {
+        float e = precise::exp(x[base + i] - highest);
+        out[base + i] = uniform_row ? 1.0f / float(cols) : e / sum;
+    }
+}
+
+// out[r] = sum over i of x[r, i]
+//
+// Slots: 0 x f32 [rows, cols], 1 out f32 [rows], 2 cols, 3 rows.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void row_sum_f32(device const float* x [[buffer(0)]],
+                        device float* out [[buffer(1)]],
+                        constant uint& cols [[buffer(2)]],
+                        constant uint& rows [[buffer(3)]],
+                        uint row [[threadgroup_position_in_grid]],
+                        uint thread_index [[thread_position_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]],
+                        uint simdgroup [[simdgroup_index_in_threadgroup]],
+                        uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(cols);
+    float sum = 0.0f;
+    for (ulong i = ulong(thread_index); i < ulong(cols); i += ulong(threads)) {
+        sum += x[base + i];
+    }
+    sum = ingot_row_sum(sum, scratch, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        out[row] = sum;
+    }
+}
+
+// out[r] = max over i of x[r, i]; NaN if one is
+//
+// Slots: 0 x f32 [rows, cols], 1 out f32 [rows], 2 cols, 3 rows.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void row_max_f32(device const float* x [[buffer(0)]],
+                        device float* out [[buffer(1)]],
+                        constant uint& cols [[buffer(2)]],
+                        constant uint& rows [[buffer(3)]],
+                        uint row [[threadgroup_position_in_grid]],
+                        uint thread_index [[thread_position_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]],
+                        uint simdgroup [[simdgroup_index_in_threadgroup]],
+                        uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(cols);
+    // From the row itself: whatever it holds, -inf included, is at least the maximum of nothing.
+    float highest = x[base];
+    for (ulong i = ulong(thread_index); i < ulong(cols); i += ulong(threads)) {
+        highest = ingot_max(highest, x[base + i]);
+    }
+    highest = ingot_row_max(highest, scratch, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        out[row] = highest;
+    }
+}
 #line 1 "softcap_argmax.metal"
 // The most likely token.
 
 #line 4 "softcap_argmax.metal"
 #line 5 "softcap_argmax.metal"
-#line 1 "softcap.h"
-// Logit softcapping.
-
-#ifndef INGOT_SOFTCAP_H
-#define INGOT_SOFTCAP_H
-
-#line 7 "softcap.h"
-
-// Not infinite and not NaN, from the bits: stays right under any floating-point flags.
-INGOT_FUNC bool ingot_finite(float x) {
-    return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
-}
-
-// softcap(x) = cap * tanh(x / cap)     (Gemma 2 report, arXiv:2408.00118, section 2)
-// A cap that is not positive and finite means none: x comes back. So it does where x / cap is so small that tanh changes
-// nothing in f32 (z^2 / 3 < 2^-26), which also keeps a quotient that is flushed to zero from losing x. x / cap is limited
-// to +-16, where tanh has long been +-1.
-INGOT_FUNC float ingot_softcap(float x, float cap) {
-    if (!ingot_finite(cap) || cap <= 0.0f) {
-        return x;
-    }
-    float z = x / cap;
-    if (z > -1e-4f && z < 1e-4f) {
-        return x;
-    }
-    z = z > 16.0f ? 16.0f : z;
-    z = z < -16.0f ? -16.0f : z;
-    return cap * precise::tanh(z);
-}
-
-#endif
 #line 6 "softcap_argmax.metal"
 
 // token = the index of the greatest finite logit, the lowest one among equals; 0xffffffff if no logit is finite.

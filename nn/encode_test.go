@@ -2,6 +2,7 @@ package nn
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/ingot-metal/ingot/runtime"
@@ -23,7 +24,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	attn := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1})
 	attnOut := output[half.BFloat16](t, rt, attn.q.n)
 	step := newDecode(t, rt, []uint32{1, 2}, 2, 8, 16, 128, 1)
-	return map[string]func(p *runtime.Pass) error{
+	calls := map[string]func(p *runtime.Pass) error{
 		"EmbedLookupQ4MLX": func(p *runtime.Pass) error { return EmbedLookupQ4MLX(p, y.s, m.bank, ids.s, 1, 8) },
 		"RMSNormBF16":      func(p *runtime.Pass) error { return RMSNormBF16(p, y16.s, x.s, weight.s, 1, 64, 1e-6) },
 		"RMSNormResidualAddF32": func(p *runtime.Pass) error {
@@ -40,6 +41,48 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 		},
 		"SoftcapArgmax": func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
 		"DecodeAdvance": func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
+	}
+	maps.Copy(calls, elementCalls(t, rt))
+	return calls
+}
+
+// elementCalls are the entry points that work on elements and rows.
+func elementCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.Pass) error {
+	t.Helper()
+	r := source(97)
+	table := randomSigned(t, rt, r, 4, 64, 64)
+	x, y, out, one := newBuffer(t, rt, normals(r, 64, 1)), newBuffer(t, rt, normals(r, 64, 1)), output[float32](t, rt, 64), output[float32](t, rt, 1)
+	x16, h16, live, limit := newBuffer(t, rt, half.BFloat16s(normals(r, 64, 1))), output[half.Float16](t, rt, 64), newBuffer(t, rt, []uint32{1}), newBuffer(t, rt, []float32{30})
+	token, logits := output[uint32](t, rt, 1), newBuffer(t, rt, normals(r, 600, 1))
+	index, best := output[uint32](t, rt, 3), output[float32](t, rt, 3)
+	return map[string]func(p *runtime.Pass) error{
+		"RMSNormF32":      func(p *runtime.Pass) error { return RMSNormF32(p, out.s, x.s, y.s, 1, 64, 1e-6) },
+		"MLPSiLU":         func(p *runtime.Pass) error { return MLPSiLU(p, out.s, x.s, y.s, 64) },
+		"MLPGELUTanh":     func(p *runtime.Pass) error { return MLPGELUTanh(p, x16.s, x.s, y.s, 64) },
+		"ScaleInPlaceF32": func(p *runtime.Pass) error { return ScaleInPlaceF32(p, out.s, 64, 2) },
+		"Add":             func(p *runtime.Pass) error { return Add(p, out.s, x.s, y.s, 64) },
+		"AddInPlace":      func(p *runtime.Pass) error { return AddInPlace(p, x16.s, x16.s, 64) },
+		"SoftcapLogits":   func(p *runtime.Pass) error { return SoftcapLogits(p, out.s, limit.s, 64) },
+		"Cast":            func(p *runtime.Pass) error { return Cast(p, h16.s, x16.s, 64) },
+		"Copy":            func(p *runtime.Pass) error { return Copy(p, out.s, x.s, 64) },
+		"SoftmaxRowsF32":  func(p *runtime.Pass) error { return SoftmaxRowsF32(p, out.s, x.s, 2, 32) },
+		"RowSumF32":       func(p *runtime.Pass) error { return RowSumF32(p, out.s, x.s, 2, 32) },
+		"RowMaxF32":       func(p *runtime.Pass) error { return RowMaxF32(p, out.s, x.s, 2, 32) },
+		"SoftcapSample":   func(p *runtime.Pass) error { return SoftcapSample(p, token.s, x.s, limit.s, 64) },
+		"ArgmaxPass": func(p *runtime.Pass) error {
+			return ArgmaxPass(p, ArgmaxOperands{Index: token.s, Value: one.s, Values: x.s, N: 64})
+		},
+		"Argmax": func(p *runtime.Pass) error {
+			return Argmax(p, ArgmaxArgs{Token: token.s, Value: one.s, Logits: logits.s, Softcap: limit.s, ScratchIndex: index.s, ScratchValue: best.s, N: 600})
+		},
+		"KVStoreTimestep": func(p *runtime.Pass) error { return KVStoreTimestep(p, out.s, x.s, live.s, 32, 64) },
+		"KVStoreTimestepPair": func(p *runtime.Pass) error {
+			return KVStoreTimestepPair(p, KVPair[float32]{CacheK: out.s.Slice(0, 32), CacheV: out.s.Slice(32, 64), K: x.s, V: y.s, Offset: live.s, N: 16, Capacity: 32})
+		},
+		"KVRingDensify": func(p *runtime.Pass) error {
+			return KVRingDensify(p, KVRing[float32]{Dst: out.s, Src: x.s, Filled: live.s, Start: live.s, Slot: 8, Capacity: 8})
+		},
+		"EmbedLookupQ4": func(p *runtime.Pass) error { return EmbedLookupQ4(p, out.s, table.bank, live.s, 1, 8) },
 	}
 }
 

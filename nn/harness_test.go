@@ -38,6 +38,12 @@ func encode(t testing.TB, rt *runtime.Runtime, count int, call func(p *runtime.P
 // bit for bit what the call gives when it is encoded directly.
 func replays(t *testing.T, rt *runtime.Runtime, outs []target, vary func(i int), call func(p *runtime.Pass) error) {
 	t.Helper()
+	replaysMany(t, rt, 1, outs, vary, call)
+}
+
+// replaysMany is replays of a call that encodes count dispatches.
+func replaysMany(t *testing.T, rt *runtime.Runtime, count int, outs []target, vary func(i int), call func(p *runtime.Pass) error) {
+	t.Helper()
 	prog, err := rt.Record(call)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +55,7 @@ func replays(t *testing.T, rt *runtime.Runtime, outs []target, vary func(i int),
 		for _, o := range outs {
 			o.reset()
 		}
-		encode(t, rt, 1, call)
+		encode(t, rt, count, call)
 		for _, o := range outs {
 			want = append(want, o.bits())
 			o.reset()

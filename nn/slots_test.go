@@ -17,6 +17,8 @@ import (
 // kernelSlots is what nn binds: r a view that is read, w one that is written, u a uint32, f a float32.
 var kernelSlots = map[string]string{
 	"embed_lookup_q4_mlx":           "0r 1r 3r 4w 5u 6u 7u 8u 9f",
+	"embed_lookup_q4":               "0r 1r 2r 3r 4w 5u 6u 7u 8u 9f",
+	"rms_norm_f32":                  "0r 1r 2w 3u 4u 5f",
 	"rms_norm_bf16":                 "0r 1r 2w 3u 4u 5f",
 	"rms_norm_residual_add_f32":     "0r 1r 2w 3u 4u 5f 6f",
 	"gemv_q4_mlx_simd":              "0r 1r 3r 4w 5u 6u 7u",
@@ -25,6 +27,36 @@ var kernelSlots = map[string]string{
 	"rms_qkv_rope_kv_store":         "0w 1w 2w 3r 4r 5r 6u 7u 8u 9u 10u 11r 13f 14w 15w 16r 17u 18r 19u",
 	"flash_attn_rows_h128_r8_g8":    "0r 1r 2r 3w 4u 5u 6r 7u 8u 9u 10f 11r 12r 13u 14u",
 	"softcap_argmax_one_pass":       "0r 1w 2r 3u 4w",
+	"argmax_f32":                    "0r 1w 2w 3u 4r 5u 6r 7u",
+	"softcap_sample":                "0w 1w 2r 3u",
+	"softcap_logits":                "0w 1r 2u",
+	"mlp_silu":                      "0r 1r 2w 3u",
+	"mlp_silu_bf16":                 "0r 1r 2w 3u",
+	"mlp_gelu_tanh":                 "0r 1r 2w 3u",
+	"mlp_gelu_tanh_bf16":            "0r 1r 2w 3u",
+	"scale_f32_inplace":             "0w 1f 2u",
+	"add_f32":                       "0r 1r 2w 3u",
+	"add_f16":                       "0r 1r 2w 3u",
+	"add_bf16":                      "0r 1r 2w 3u",
+	"cast_f32_f16":                  "0r 1w 2u",
+	"cast_f32_bf16":                 "0r 1w 2u",
+	"cast_f16_f32":                  "0r 1w 2u",
+	"cast_bf16_f32":                 "0r 1w 2u",
+	"cast_f16_bf16":                 "0r 1w 2u",
+	"cast_bf16_f16":                 "0r 1w 2u",
+	"copy_b32":                      "0r 1w 2u",
+	"copy_b16":                      "0r 1w 2u",
+	"softmax_rows_f32":              "0r 1w 2u 3u",
+	"row_sum_f32":                   "0r 1w 2u 3u",
+	"row_max_f32":                   "0r 1w 2u 3u",
+	"kv_store_timestep":             "0r 1w 2u 3r 4u",
+	"kv_store_timestep_f16":         "0r 1w 2u 3r 4u",
+	"kv_store_timestep_bf16":        "0r 1w 2u 3r 4u",
+	"kv_store_timestep_pair":        "0r 1r 2w 3w 4u 5r 6u",
+	"kv_store_timestep_pair_f16":    "0r 1r 2w 3w 4u 5r 6u",
+	"kv_store_timestep_pair_bf16":   "0r 1r 2w 3w 4u 5r 6u",
+	"kv_ring_densify_b32":           "0r 1w 2u 3u 4r 5r",
+	"kv_ring_densify_b16":           "0r 1w 2u 3u 4r 5r",
 	"decode_advance":                "0w 1r 2r 3w 4u 5u 6u 7u 8r 9u",
 }
 
@@ -149,6 +181,8 @@ func TestGeometryMatchesShaders(t *testing.T) {
 	define("q4_mlx.h", "INGOT_Q4_GROUP_ROWS", GEMVRows)
 	define("q4_mlx.h", "INGOT_Q4_ROWS", GEMVRows/(GEMVThreads/SIMDWidth))
 	define("q4_mlx.h", "INGOT_Q4_BLOCK", 16*SIMDWidth)
+	define("argmax.metal", "INGOT_ARGMAX_GROUP", ArgmaxGroup)
+	define("argmax.metal", "INGOT_ARGMAX_GROUP", MaxSampleLogits)
 	define("qkv_rope.metal", "INGOT_ROPE_GROUP_ROWS", RoPERows)
 	define("reduce.h", "INGOT_MAX_SIMDGROUPS", MaxRowThreads/SIMDWidth)
 	for i, name := range []string{"TOKEN", "POSITION", "KV_LENGTH", "CACHE_OFFSET", "PRODUCED", "STATUS", "PROMPT_LENGTH"} {

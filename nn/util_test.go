@@ -39,13 +39,15 @@ func normals(r *rand.Rand, n int, scale float64) []float32 {
 
 // word is an element type that these tests use.
 type word interface {
-	float32 | half.BFloat16 | uint32
+	float32 | half.Float16 | half.BFloat16 | uint32
 }
 
 func bitsOf[T word](v T) uint32 {
 	switch v := any(v).(type) {
 	case float32:
 		return math.Float32bits(v)
+	case half.Float16:
+		return uint32(v)
 	case half.BFloat16:
 		return uint32(v)
 	case uint32:
@@ -60,6 +62,8 @@ func sentinel[T word]() T {
 	switch p := any(&v).(type) {
 	case *float32:
 		*p = math.Float32frombits(0x7fc0dead)
+	case *half.Float16:
+		*p = 0x7ede
 	case *half.BFloat16:
 		*p = 0x7fde
 	case *uint32:
@@ -195,12 +199,14 @@ func (w *worst) log(t testing.TB, unit string) {
 	t.Logf("worst error: %.3g of the %s allowed, %.3g absolute, at %s", w.ratio, unit, w.error, w.where)
 }
 
-func widen[T float32 | half.BFloat16](x []T) []float64 {
+func widen[T float32 | half.Float16 | half.BFloat16](x []T) []float64 {
 	out := make([]float64, len(x))
 	for i, v := range x {
 		switch v := any(v).(type) {
 		case float32:
 			out[i] = float64(v)
+		case half.Float16:
+			out[i] = float64(v.Float32())
 		case half.BFloat16:
 			out[i] = float64(v.Float32())
 		}

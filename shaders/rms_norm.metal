@@ -16,6 +16,36 @@ INGOT_FUNC float ingot_inverse_rms(device const float* x, uint dim, float eps, t
     return precise::rsqrt(squares / float(dim) + eps);
 }
 
+// out[r, i] = x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i]
+//
+// Slots: 0 x f32 [rows, dim], 1 weight f32 [dim], 2 out f32 [rows, dim] (may be x itself), 3 rows, 4 dim,
+//        5 eps f32.
+// Geometry: one threadgroup per row; 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 128 bytes, static.
+kernel void rms_norm_f32(device const float* x [[buffer(0)]],
+                         device const float* weight [[buffer(1)]],
+                         device float* out [[buffer(2)]],
+                         constant uint& rows [[buffer(3)]],
+                         constant uint& dim [[buffer(4)]],
+                         constant float& eps [[buffer(5)]],
+                         uint row [[threadgroup_position_in_grid]],
+                         uint thread_index [[thread_position_in_threadgroup]],
+                         uint threads [[threads_per_threadgroup]],
+                         uint lane [[thread_index_in_simdgroup]],
+                         uint simdgroup [[simdgroup_index_in_threadgroup]],
+                         uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong base = ulong(row) * ulong(dim);
+    float inverse = ingot_inverse_rms(x + base, dim, eps, scratch, thread_index, threads, lane, simdgroup, simdgroups);
+    for (uint i = thread_index; i < dim; i += threads) {
+        ulong at = base + ulong(i);
+        out[at] = x[at] * inverse * weight[i];
+    }
+}
+
 // out[r, i] = bf16(x[r, i] / sqrt(mean(x[r]^2) + eps) * weight[i])
 //
 // Slots: 0 x f32 [rows, dim], 1 weight f32 [dim], 2 out bf16 [rows, dim], 3 rows, 4 dim, 5 eps f32.
