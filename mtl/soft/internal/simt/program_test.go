@@ -182,7 +182,7 @@ func TestCalls(t *testing.T) {
 	i := b.builtin("thread_position_in_grid")
 	pair := b.m.Struct(false, b.i(32), b.m.Vector(b.i(32), 2))
 	f := &air.Function{FuncType: b.m.FuncType(pair, false, b.i(32), b.m.Pointer(nil, 1))}
-	f.Name = "helper"
+	f.Name = "pair_of"
 	f.Args = []*air.Arg{{Name: "x", Ty: b.i(32), Parent: f}, {Name: "p", Ty: b.m.Pointer(nil, 1), Index: 1, Parent: f}}
 	b.m.Functions = append(b.m.Functions, f)
 	kernel, entry := b.f, b.b
