@@ -11,11 +11,13 @@
 //
 // # Functions
 //
-// Sizes in brackets, row-major, the last one contiguous. f32, bf16 and u32 are element types. All are deterministic on one
+// Sizes in brackets, row-major, the last one contiguous. f32, f16, bf16 and u32 are element types. All are deterministic on one
 // device: the same call gives the same bits, encoded directly or replayed.
 //
 //	function               | result                                    | layouts
 //	EmbedLookupQ4MLX       | rows of a table, scaled                   | table Q4MLXBank [vocab, hidden], ids u32, out f32
+//	EmbedLookupQ4          | rows of a table, scaled                   | table Q4Bank [vocab, hidden], ids u32, out f32
+//	RMSNormF32             | x / rms(x) * w                            | x, out f32 [rows, dim], w f32 [dim]
 //	RMSNormBF16            | x / rms(x) * w                            | x f32 [rows, dim], w f32 [dim], out bf16
 //	RMSNormResidualAddF32  | s * (r + x / rms(x) * w)                  | r, x f32 [rows, dim], w f32 [dim]
 //	GEMVQ4MLX              | W x                                       | W Q4MLXBank [rows, cols], x bf16, y f32
@@ -23,13 +25,30 @@
 //	GEMVQ4MLXGateUpGELU    | gelu(Wg x) * (Wu x)                       | as above, out f32 or bf16
 //	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32 [positions, Hkv, D]
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, 128], k, v f32 [B, cap, Hkv, 128], out f32 or bf16
+//	MLPSiLU                | silu(g) * u                               | g, u f32 [n], out f32 or bf16
+//	MLPGELUTanh            | gelu(g) * u                               | g, u f32 [n], out f32 or bf16
+//	ScaleInPlaceF32        | s * x                                     | x f32 [n]
+//	Add, AddInPlace        | a + b                                     | f32, f16 or bf16 [n]
+//	Cast                   | the same number in another type           | f32, f16 and bf16 [n], from each to each
+//	Copy                   | the same bits                             | 16 or 32 bits [n]
+//	SoftmaxRowsF32         | softmax of each row                       | x, out f32 [rows, cols]
+//	RowSumF32, RowMaxF32   | sum and maximum of each row               | x f32 [rows, cols], out f32 [rows]
+//	KVStoreTimestep        | store at a live offset                    | src f32 [n], cache f32, f16 or bf16 [capacity]
+//	KVStoreTimestepPair    | the same, of keys and values              | as above, twice
+//	KVRingDensify          | a ring buffer, the oldest slot first      | f32, f16 or bf16 [capacity, slot]
+//	SoftcapLogits          | cap * tanh(x / cap)                       | logits f32 [n]
+//	SoftcapSample          | the same, and the greatest finite logit   | logits f32 [n], n up to 256, token u32
 //	SoftcapArgmax          | the greatest finite logit                 | logits f32 [n], token u32, value f32
+//	ArgmaxPass             | the greatest of each 256 numbers          | values f32 [n], indices u32 [n]; results [n / 256]
+//	Argmax                 | as SoftcapArgmax, in several passes       | as SoftcapArgmax, and scratch
 //	DecodeAdvance          | counters and token of the next step       | state u32 [8], lists u32
 //
 // and for each its slots (scalars after the semicolon) and the worst error of its float32 result over all shapes of this
 // package's tests, measured on the software device against float64; bf16 results are that, rounded:
 //
 //	EmbedLookupQ4MLX       | 0 1 3 4; 5 to 9                            | 5.7e-8 of the value
+//	EmbedLookupQ4          | 0 to 4; 5 to 9                             | 1.5e-7 of the value
+//	RMSNormF32             | 0 1 2; 3 to 5                              | 1.9e-7 of the value
 //	RMSNormBF16            | 0 1 2; 3 to 5                              | the rounding to bf16, 2^-8 of the value
 //	RMSNormResidualAddF32  | 0 1 2; 3 to 6                              | 2.4e-7 of the branch, 6e-8 of the residual
 //	GEMVQ4MLX              | 0 1 3 4; 5 to 7                            | 3.4e-9 of the sum of |scale code x| + |bias x|
@@ -37,7 +56,23 @@
 //	GEMVQ4MLXGateUpGELU    | 0 1 3 4 6 7; 8 to 11                       | 3e-9 of those sums, through the slope of gelu(g) u
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
 //	FlashAttnRows          | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | 0.19 of its budget: 1e-6 of the values, the scores' errors
+//	MLPSiLU                | 0 1 2; 3                                   | 1.6e-7 of the value
+//	MLPGELUTanh            | 0 1 2; 3                                   | 0.30 of its budget: 6e-7 of the value, and of exp's argument
+//	ScaleInPlaceF32        | 0; 1 2                                     | rounded once
+//	Add, AddInPlace        | 0 1 2; 3                                   | rounded once in f32, once more to f16 and bf16
+//	Cast                   | 0 1; 2                                     | rounded once
+//	Copy                   | 0 1; 2                                     | exact
+//	SoftmaxRowsF32         | 0 1; 2 3                                   | 0.21 of its budget: 2^-24 per addition, 2^-22 of the exponents
+//	RowSumF32              | 0 1; 2 3                                   | 0.09 of 2^-24 of the sum of magnitudes per addition
+//	RowMaxF32              | 0 1; 2 3                                   | exact
+//	KVStoreTimestep        | 0 1 3; 2 4                                 | exact in f32, else rounded once
+//	KVStoreTimestepPair    | 0 to 3 5; 4 6                              | exact in f32, else rounded once
+//	KVRingDensify          | 0 1 4 5; 2 3                               | exact
+//	SoftcapLogits          | 0 1; 2                                     | 1.5e-7 of the value
+//	SoftcapSample          | 0 1 2; 3                                   | the index exact, the values 1.7e-7 of themselves
 //	SoftcapArgmax          | 0 1 2 4; 3                                 | the index exact, the value 9e-8 of itself
+//	ArgmaxPass             | 0 1 2 4 6; 3 5 7                           | the indices exact, the values 1.4e-7 of themselves
+//	Argmax                 | those of ArgmaxPass                        | the bits of SoftcapArgmax
 //	DecodeAdvance          | 0 to 3 8; 4 to 7 9                         | exact
 //
 // What each slot holds is in the function's documentation.
