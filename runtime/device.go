@@ -39,6 +39,9 @@ func (rt *Runtime) Device() DeviceInfo {
 	return rt.info
 }
 
+// softArchitecture is what package mtl/soft calls its architecture.
+const softArchitecture = "ingot"
+
 // probe asks the device what it can do.
 func (rt *Runtime) probe() error {
 	dev := rt.dev
@@ -86,6 +89,7 @@ func (rt *Runtime) probe() error {
 		constantAlign: scalarStride,
 		indirectOff:   maxIndirectOffset,
 		indirectMax:   maxIndirectCommands,
+		exact:         info.Architecture == softArchitecture,
 	}
 	if info.Family > 0 {
 		rt.limits.constantAlign = 16

@@ -60,6 +60,9 @@ func (rt *Runtime) allocate(fn string, n int, zero bool) (*allocation, error) {
 		return nil, &Error{Func: fn, Err: e}
 	}
 	class := sizeClass(n)
+	if rt.limits.exact {
+		class = max(n, 1)
+	}
 	if class > rt.limits.buffer && n <= rt.limits.buffer {
 		class = n
 	}

@@ -3,6 +3,7 @@ package runtime
 import (
 	_ "embed"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -200,6 +201,29 @@ func TestKernelFaultIsReported(t *testing.T) {
 	require.ErrorIs(t, x.Label("nobody"), ErrClosed)
 }
 
+// TestFaultBehindEveryLength reads one element too far, behind memory of every length: none is rounded up to where it
+// would not be noticed.
+func TestFaultBehindEveryLength(t *testing.T) {
+	for _, n := range []int{1, 2, 50, 63, 64, 65, 321} {
+		rt, _ := softRuntime(t, soft.Options{})
+		x, err := NewSlice[uint32](rt, n)
+		require.NoError(t, err)
+		y, err := NewSlice[uint32](rt, n+1)
+		require.NoError(t, err)
+		run := func(n int) error {
+			return rt.Run(func(p *Pass) error {
+				l := p.Kernel("copy")
+				l.Read(0, x.View())
+				l.Write(1, y.View())
+				l.Uint32(2, uint32(n))
+				return l.Dispatch(D1(1), D1(32))
+			})
+		}
+		require.NoError(t, run(n))
+		require.ErrorContains(t, run(n+1), fmt.Sprintf("buffer 0 (src): 4 bytes at offset %d of %d", 4*n, 4*n))
+	}
+}
+
 func TestGroupMemoryAndConstants(t *testing.T) {
 	rt, _ := softRuntime(t, soft.Options{})
 	data := make([]uint32, 256)
@@ -291,7 +315,7 @@ func TestSoftwareFaults(t *testing.T) {
 			}
 			all = append(all, x)
 		}
-		require.Len(t, all, 4)
+		require.Len(t, all, 5)
 		for _, x := range all {
 			require.NoError(t, x.Release())
 		}

@@ -35,6 +35,9 @@ type limits struct {
 	constantAlign int  // of offsets of constant buffers
 	indirectOff   uint64
 	indirectMax   int // commands of an indirect command buffer
+	// exact is set for the software device, which checks accesses against the length of the buffer: allocations then are
+	// not rounded up, so that a kernel that reads beyond one is found.
+	exact bool
 }
 
 // validate says what keeps the launch from being encoded.
