@@ -947,14 +947,20 @@ kernel void mlp_gelu_tanh_bf16(device const float* gate [[buffer(0)]],
     }
     out[gid] = ingot_bf16_bits(ingot_gelu(gate[gid]) * up[gid]);
 }
-#line 1 "gemv_q4_mlx.metal"
-// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
+#line 1 "gemm_q4_mlx.metal"
+// Products of MLX 4-bit affine weights with up to eight bf16 vectors, Y = X W^T; see gemm_q4_mlx.h.
 //
-// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
-// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight, for all vectors; banks and x start at
+// a multiple of 8 bytes. M beyond 8 counts as 8. No threadgroup memory.
 
-#line 7 "gemv_q4_mlx.metal"
-#line 8 "gemv_q4_mlx.metal"
+#line 7 "gemm_q4_mlx.metal"
+#line 1 "gemm_q4_mlx.h"
+// Products of MLX 4-bit affine weight rows with up to eight bf16 vectors at once; see q4_mlx.h.
+
+#ifndef INGOT_GEMM_Q4_MLX_H
+#define INGOT_GEMM_Q4_MLX_H
+
+#line 7 "gemm_q4_mlx.h"
 #line 1 "q4_mlx.h"
 // Dot products of MLX 4-bit affine weight rows with a bf16 vector.
 //
@@ -962,16 +968,49 @@ kernel void mlp_gelu_tanh_bf16(device const float* gate [[buffer(0)]],
 //   packed  uint32 words [rows, cols / 8], eight codes each, the lowest bits first
 //   sb      bfloat2 [rows, cols / group_size]: scale, bias
 // group_size is 32, 64, 128, 256 or 512 and divides cols, so cols is a multiple of 32.
+//
+// That is the row-major layout. The interleaved one has tiles of four rows, the last one padded: of their codes each
+// 8 bytes, 16 columns, come from the next row, and each scale with its bias as well.
 
 #ifndef INGOT_Q4_MLX_H
 #define INGOT_Q4_MLX_H
 
-#line 12 "q4_mlx.h"
+#line 15 "q4_mlx.h"
 
 #define INGOT_Q4_ROWS 4           // rows that a simdgroup computes at once
 #define INGOT_Q4_GROUP_ROWS 8u    // rows of a threadgroup: two simdgroups
 #define INGOT_Q4_LANE_COLS 16u    // columns that a lane takes per step
 #define INGOT_Q4_BLOCK 512u       // columns of a step: 32 lanes * 16
+
+// Where the four rows from row0 on start for a lane, as indices of packed and sb; the last row stands in for rows past the
+// end, unless the layout has them.
+template <bool I4>
+INGOT_FUNC void ingot_q4_places(uint rows, uint cols, uint group_size, uint row0, uint lane, thread ulong* word,
+                                thread ulong* group) {
+    ulong row_words = ulong(cols / INGOT_Q4_LANE_COLS);
+    ulong row_groups = ulong(cols / group_size);
+    ulong first_group = ulong(lane * INGOT_Q4_LANE_COLS / group_size);
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+        if (I4) {
+            word[r] = ulong(row0) * row_words + ulong(lane * uint(INGOT_Q4_ROWS) + r);
+            group[r] = ulong(row0) * row_groups + first_group * ulong(INGOT_Q4_ROWS) + ulong(r);
+        } else {
+            ulong row = ulong(row0) + ulong(r);
+            if (row >= ulong(rows)) {
+                row = ulong(rows) - 1ul;
+            }
+            word[r] = row * row_words + ulong(lane);
+            group[r] = row * row_groups + first_group;
+        }
+    }
+}
+
+// Indices from one step of 512 columns to the next.
+template <bool I4>
+INGOT_FUNC ulong ingot_q4_stride(ulong n) {
+    return I4 ? n * ulong(INGOT_Q4_ROWS) : n;
+}
 
 // acc + the dot product of four codes with x. The codes are the low 16 bits of w, left where they are: x[j] has been
 // divided by 16^j instead, which is exact.
@@ -988,21 +1027,17 @@ INGOT_FUNC float ingot_q4_dot4(uint w, thread const float* x, float acc) {
 //
 // Per step a lane holds 16 elements of x and their sum, and uses them for four rows: a row's groups contribute
 // scale * sum(code * x) + bias * sum(x). Algorithm: qmv_fast and qdot of MLX (mlx/backend/metal/kernels/quantized.h).
+// The arithmetic does not depend on the layout, I4.
+template <bool I4>
 INGOT_FUNC void ingot_q4_rows(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x, uint rows,
                               uint cols, uint group_size, uint row0, uint lane, thread float* sum) {
-    ulong row_words = ulong(cols / INGOT_Q4_LANE_COLS);
-    ulong row_groups = ulong(cols / group_size);
-    ulong group_step = ulong(INGOT_Q4_BLOCK / group_size);
+    ulong word_step = ingot_q4_stride<I4>(32ul);
+    ulong group_step = ingot_q4_stride<I4>(ulong(INGOT_Q4_BLOCK / group_size));
     ulong word[INGOT_Q4_ROWS];
     ulong group[INGOT_Q4_ROWS];
+    ingot_q4_places<I4>(rows, cols, group_size, row0, lane, word, group);
 #pragma unroll
     for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-        ulong row = ulong(row0) + ulong(r);
-        if (row >= ulong(rows)) {
-            row = ulong(rows) - 1ul;
-        }
-        word[r] = row * row_words + ulong(lane);
-        group[r] = row * row_groups + ulong(lane * INGOT_Q4_LANE_COLS / group_size);
         sum[r] = 0.0f;
     }
     ulong quad = ulong(lane) * 4ul;
@@ -1031,7 +1066,7 @@ INGOT_FUNC void ingot_q4_rows(device const uint2* packed, device const bfloat2* 
             dot = ingot_q4_dot4(w.y, xs + 8, dot);
             dot = ingot_q4_dot4(w.y >> 16u, xs + 12, dot);
             sum[r] = fma(float(s.x), dot, fma(float(s.y), total, sum[r]));
-            word[r] += 32ul;
+            word[r] += word_step;
             group[r] += group_step;
         }
         quad += 128ul;
@@ -1039,6 +1074,413 @@ INGOT_FUNC void ingot_q4_rows(device const uint2* packed, device const bfloat2* 
 #pragma unroll
     for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
         sum[r] = simd_sum(sum[r]);
+    }
+}
+
+#endif
+#line 8 "gemm_q4_mlx.h"
+
+#define INGOT_GEMM_M 8    // most vectors of a launch
+
+// y[m, r] = w[r] . x[m], plus resid[m, r] if ADD, for the four rows of a simdgroup and m < min(M, 8).
+//
+// Codes are converted once and used for all vectors. For each row and vector the operations are those of ingot_q4_rows,
+// in its order, so that the bits are the same.
+template <bool I4, bool ADD>
+INGOT_FUNC void ingot_q4_gemm(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x,
+                              device float* y, uint rows, uint cols, uint group_size, uint M, device const float* resid,
+                              uint tile, uint lane, uint simdgroup) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    ulong word_step = ingot_q4_stride<I4>(32ul);
+    ulong group_step = ingot_q4_stride<I4>(ulong(INGOT_Q4_BLOCK / group_size));
+    ulong word[INGOT_Q4_ROWS];
+    ulong group[INGOT_Q4_ROWS];
+    ingot_q4_places<I4>(rows, cols, group_size, row0, lane, word, group);
+    float sum[INGOT_GEMM_M][INGOT_Q4_ROWS];
+#pragma unroll
+    for (uint m = 0u; m < uint(INGOT_GEMM_M); m++) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            sum[m][r] = 0.0f;
+        }
+    }
+    ulong vector_quads = ulong(cols / 4u);
+    ulong quad = ulong(lane) * 4ul;
+    for (uint col = lane * INGOT_Q4_LANE_COLS; col < cols; col += INGOT_Q4_BLOCK) {
+        uint half_words[INGOT_Q4_ROWS][4];
+        float dot[INGOT_GEMM_M][INGOT_Q4_ROWS];
+        float total[INGOT_GEMM_M];
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            uint2 w = packed[word[r]];
+            half_words[r][0] = w.x;
+            half_words[r][1] = w.x >> 16u;
+            half_words[r][2] = w.y;
+            half_words[r][3] = w.y >> 16u;
+            word[r] += word_step;
+        }
+#pragma unroll
+        for (uint m = 0u; m < uint(INGOT_GEMM_M); m++) {
+            total[m] = 0.0f;
+#pragma unroll
+            for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+                dot[m][r] = 0.0f;
+            }
+        }
+#pragma unroll
+        for (uint i = 0u; i < 4u; i++) {
+            float code[INGOT_Q4_ROWS][4];
+#pragma unroll
+            for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+                uint w = half_words[r][i];
+                code[r][0] = float(w & 0x000fu);
+                code[r][1] = float(w & 0x00f0u);
+                code[r][2] = float(w & 0x0f00u);
+                code[r][3] = float(w & 0xf000u);
+            }
+#pragma unroll
+            for (uint m = 0u; m < uint(INGOT_GEMM_M); m++) {
+                if (m < M) {
+                    bfloat4 v = x[ulong(m) * vector_quads + quad + ulong(i)];
+                    float a = float(v.x);
+                    float b = float(v.y);
+                    float c = float(v.z);
+                    float d = float(v.w);
+                    total[m] += (a + b) + (c + d);
+                    b *= 0.0625f;
+                    c *= 0.00390625f;
+                    d *= 0.000244140625f;
+#pragma unroll
+                    for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+                        float t = fma(a, code[r][0], dot[m][r]);
+                        t = fma(b, code[r][1], t);
+                        t = fma(c, code[r][2], t);
+                        dot[m][r] = fma(d, code[r][3], t);
+                    }
+                }
+            }
+        }
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            bfloat2 s = sb[group[r]];
+            group[r] += group_step;
+#pragma unroll
+            for (uint m = 0u; m < uint(INGOT_GEMM_M); m++) {
+                sum[m][r] = fma(float(s.x), dot[m][r], fma(float(s.y), total[m], sum[m][r]));
+            }
+        }
+        quad += 128ul;
+    }
+#pragma unroll
+    for (uint m = 0u; m < uint(INGOT_GEMM_M); m++) {
+        if (m < M) {
+#pragma unroll
+            for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+                float v = simd_sum(sum[m][r]);
+                if (lane == 0u && r < rows - row0) {
+                    ulong at = ulong(m) * ulong(rows) + ulong(row0) + ulong(r);
+                    y[at] = ADD ? resid[at] + v : v;
+                }
+            }
+        }
+    }
+}
+
+#endif
+#line 8 "gemm_q4_mlx.metal"
+
+// y[m, r] = sum over c of w[r, c] * x[m, c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [M, cols], 4 y f32 [M, rows], 5 rows, 6 cols, 7 group_size, 8 M.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemm_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
+                             device const bfloat2* sb [[buffer(1)]],
+                             device const bfloat4* x [[buffer(3)]],
+                             device float* y [[buffer(4)]],
+                             constant uint& rows [[buffer(5)]],
+                             constant uint& cols [[buffer(6)]],
+                             constant uint& group_size [[buffer(7)]],
+                             constant uint& M [[buffer(8)]],
+                             uint tile [[threadgroup_position_in_grid]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemm<false, false>(packed, sb, x, y, rows, cols, group_size, M, y, tile, lane, simdgroup);
+}
+
+// y[m, r] = resid[m, r] + sum over c of w[r, c] * x[m, c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [M, cols], 4 y f32 [M, rows], 5 rows, 6 cols, 7 group_size, 8 M, 9 resid f32 [M, rows],
+//        may be y.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemm_q4_mlx_simd_add(device const uint2* packed [[buffer(0)]],
+                                 device const bfloat2* sb [[buffer(1)]],
+                                 device const bfloat4* x [[buffer(3)]],
+                                 device float* y [[buffer(4)]],
+                                 constant uint& rows [[buffer(5)]],
+                                 constant uint& cols [[buffer(6)]],
+                                 constant uint& group_size [[buffer(7)]],
+                                 constant uint& M [[buffer(8)]],
+                                 device const float* resid [[buffer(9)]],
+                                 uint tile [[threadgroup_position_in_grid]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemm<false, true>(packed, sb, x, y, rows, cols, group_size, M, resid, tile, lane, simdgroup);
+}
+
+// y[m, r] = sum over c of w[r, c] * x[m, c]; w interleaved
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [M, cols], 4 y f32 [M, rows], 5 rows, 6 cols, 7 group_size, 8 M.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemm_q4_mlx_simd_i4(device const uint2* packed [[buffer(0)]],
+                                device const bfloat2* sb [[buffer(1)]],
+                                device const bfloat4* x [[buffer(3)]],
+                                device float* y [[buffer(4)]],
+                                constant uint& rows [[buffer(5)]],
+                                constant uint& cols [[buffer(6)]],
+                                constant uint& group_size [[buffer(7)]],
+                                constant uint& M [[buffer(8)]],
+                                uint tile [[threadgroup_position_in_grid]],
+                                uint lane [[thread_index_in_simdgroup]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemm<true, false>(packed, sb, x, y, rows, cols, group_size, M, y, tile, lane, simdgroup);
+}
+
+// y[m, r] = resid[m, r] + sum over c of w[r, c] * x[m, c]; w interleaved
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [M, cols], 4 y f32 [M, rows], 5 rows, 6 cols, 7 group_size, 8 M, 9 resid f32 [M, rows],
+//        may be y.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemm_q4_mlx_simd_add_i4(device const uint2* packed [[buffer(0)]],
+                                    device const bfloat2* sb [[buffer(1)]],
+                                    device const bfloat4* x [[buffer(3)]],
+                                    device float* y [[buffer(4)]],
+                                    constant uint& rows [[buffer(5)]],
+                                    constant uint& cols [[buffer(6)]],
+                                    constant uint& group_size [[buffer(7)]],
+                                    constant uint& M [[buffer(8)]],
+                                    device const float* resid [[buffer(9)]],
+                                    uint tile [[threadgroup_position_in_grid]],
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemm<true, true>(packed, sb, x, y, rows, cols, group_size, M, resid, tile, lane, simdgroup);
+}
+#line 1 "gemv_q4.metal"
+// Matrix-vector products with signed 4-bit weights with zero points.
+//
+// A bank of [rows, cols] weights: w[r, c] = scale * (q - zero), a scale and a zero point for each group_size columns of a row.
+//   packed  uint32 words [rows, cols / 8], eight codes each in two's complement, the lowest bits first
+//   scales  f32 [rows, cols / group_size], zeros likewise
+// group_size is a multiple of 8 and divides cols. The lanes take a word at a time, whose columns contribute
+// scale * (sum(q * x) - zero * sum(x)).
+
+#line 10 "gemv_q4.metal"
+#line 11 "gemv_q4.metal"
+
+#define INGOT_Q4S_ROWS 4           // rows that a simdgroup of gemv_q4 computes at once
+#define INGOT_Q4S_GROUP_ROWS 8u    // rows of its threadgroup: two simdgroups
+
+// The sum over the eight codes of w of code * x
+INGOT_FUNC float ingot_q4s_dot8(uint w, thread const float* x) {
+    float dot = 0.0f;
+#pragma unroll
+    for (uint i = 0u; i < 8u; i++) {
+        dot = fma(x[i], float(int(w << (28u - 4u * i)) >> 28), dot);
+    }
+    return dot;
+}
+
+// x[0..7] = from[0..7]; gives their sum
+INGOT_FUNC float ingot_q4s_load8(device const float* from, thread float* x) {
+    float total = 0.0f;
+#pragma unroll
+    for (uint i = 0u; i < 8u; i++) {
+        x[i] = from[i];
+        total += x[i];
+    }
+    return total;
+}
+
+// y[r] = sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 scales, 2 zeros, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads; a simdgroup computes four rows. Threadgroup memory: none.
+kernel void gemv_q4(device const uint* packed [[buffer(0)]],
+                    device const float* scales [[buffer(1)]],
+                    device const float* zeros [[buffer(2)]],
+                    device const float* x [[buffer(3)]],
+                    device float* y [[buffer(4)]],
+                    constant uint& rows [[buffer(5)]],
+                    constant uint& cols [[buffer(6)]],
+                    constant uint& group_size [[buffer(7)]],
+                    uint tile [[threadgroup_position_in_grid]],
+                    uint lane [[thread_index_in_simdgroup]],
+                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q4S_GROUP_ROWS + simdgroup * uint(INGOT_Q4S_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    ulong row_words = ulong(cols / 8u);
+    ulong row_groups = ulong(cols / group_size);
+    ulong at[INGOT_Q4S_ROWS];
+    float sum[INGOT_Q4S_ROWS];
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q4S_ROWS); r++) {
+        at[r] = ulong(row0) + ulong(r);
+        if (at[r] >= ulong(rows)) {
+            at[r] = ulong(rows) - 1ul; // stands in for rows past the end
+        }
+        sum[r] = 0.0f;
+    }
+    for (uint col = lane * 8u; col < cols; col += 256u) {
+        float xs[8];
+        float total = ingot_q4s_load8(x + ulong(col), xs);
+        ulong word = ulong(col / 8u);
+        ulong g = ulong(col / group_size);
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4S_ROWS); r++) {
+            ulong group = at[r] * row_groups + g;
+            float dot = ingot_q4s_dot8(packed[at[r] * row_words + word], xs);
+            sum[r] = fma(scales[group], fma(-zeros[group], total, dot), sum[r]);
+        }
+    }
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q4S_ROWS); r++) {
+        float v = simd_sum(sum[r]);
+        if (lane == 0u && r < rows - row0) {
+            y[ulong(row0) + ulong(r)] = v;
+        }
+    }
+}
+
+// y[r] = sum over c of w[r, c] * x[c], with all threads of a threadgroup on one row
+//
+// Slots: 0 packed, 1 scales, 2 zeros, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: a threadgroup per row, of whole simdgroups, 128 threads. Threadgroup memory: 128 bytes, static.
+kernel void gemv_q4_tiled(device const uint* packed [[buffer(0)]],
+                          device const float* scales [[buffer(1)]],
+                          device const float* zeros [[buffer(2)]],
+                          device const float* x [[buffer(3)]],
+                          device float* y [[buffer(4)]],
+                          constant uint& rows [[buffer(5)]],
+                          constant uint& cols [[buffer(6)]],
+                          constant uint& group_size [[buffer(7)]],
+                          uint row [[threadgroup_position_in_grid]],
+                          uint thread_index [[thread_index_in_threadgroup]],
+                          uint threads [[threads_per_threadgroup]],
+                          uint lane [[thread_index_in_simdgroup]],
+                          uint simdgroup [[simdgroup_index_in_threadgroup]],
+                          uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    device const uint* words = packed + ulong(row) * ulong(cols / 8u);
+    ulong first_group = ulong(row) * ulong(cols / group_size);
+    float sum = 0.0f;
+    for (uint word = thread_index; word < cols / 8u; word += threads) {
+        float xs[8];
+        float total = ingot_q4s_load8(x + ulong(word) * 8ul, xs);
+        ulong group = first_group + ulong(word * 8u / group_size);
+        float dot = ingot_q4s_dot8(words[word], xs);
+        sum = fma(scales[group], fma(-zeros[group], total, dot), sum);
+    }
+    sum = ingot_row_sum(sum, scratch, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        y[row] = sum;
+    }
+}
+#line 1 "gemv_q4_mlx.metal"
+// Matrix-vector products with MLX 4-bit affine weights in row-major order and a bf16 vector; see q4_mlx.h for the layout and the
+// algorithm.
+//
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
+// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+
+#line 8 "gemv_q4_mlx.metal"
+#line 1 "q4_mlx_simd.h"
+// What the kernels with a simdgroup for each four rows do after the sums, for both layouts of a bank; see q4_mlx.h.
+
+#ifndef INGOT_Q4_MLX_SIMD_H
+#define INGOT_Q4_MLX_SIMD_H
+
+#line 7 "q4_mlx_simd.h"
+#line 8 "q4_mlx_simd.h"
+#line 9 "q4_mlx_simd.h"
+
+// y[r] = w[r] . x for the four rows of a simdgroup
+template <bool I4>
+INGOT_FUNC void ingot_q4_gemv(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x,
+                              device float* y, uint rows, uint cols, uint group_size, uint tile, uint lane,
+                              uint simdgroup) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows<I4>(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                y[ulong(row0) + ulong(r)] = sum[r];
+            }
+        }
+    }
+}
+
+// y[r] = resid[r] + w[r] . x; resid may be y
+template <bool I4>
+INGOT_FUNC void ingot_q4_gemv_add(device const uint2* packed, device const bfloat2* sb, device const bfloat4* x,
+                                  device float* y, uint rows, uint cols, uint group_size, device const float* resid,
+                                  uint tile, uint lane, uint simdgroup) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float sum[INGOT_Q4_ROWS];
+    ingot_q4_rows<I4>(packed, sb, x, rows, cols, group_size, row0, lane, sum);
+    if (lane == 0u) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                ulong at = ulong(row0) + ulong(r);
+                y[at] = resid[at] + sum[r];
+            }
+        }
+    }
+}
+
+// mid[r] = gelu(gate[r] . x) * (up[r] . x), stored as f32 or, if mid_bf16 is not 0, as bf16
+template <bool I4>
+INGOT_FUNC void ingot_q4_gate_up(device const uint2* gate_packed, device const bfloat2* gate_sb,
+                                 device const uint2* up_packed, device const bfloat2* up_sb, device const bfloat4* x,
+                                 device bfloat* mid, uint rows, uint cols, uint group_size, uint mid_bf16, uint tile,
+                                 uint lane, uint simdgroup) {
+    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    float gate[INGOT_Q4_ROWS];
+    float up[INGOT_Q4_ROWS];
+    ingot_q4_rows<I4>(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
+    ingot_q4_rows<I4>(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
+    if (lane == 0u) {
+        device float* mid32 = (device float*)mid;
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+            if (r < rows - row0) {
+                float value = ingot_gelu(gate[r]) * up[r];
+                ulong at = ulong(row0) + ulong(r);
+                if (mid_bf16 != 0u) {
+                    mid[at] = bfloat(value);
+                } else {
+                    mid32[at] = value;
+                }
+            }
+        }
     }
 }
 
@@ -1059,20 +1501,56 @@ kernel void gemv_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
                              uint tile [[threadgroup_position_in_grid]],
                              uint lane [[thread_index_in_simdgroup]],
                              uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
-    if (row0 >= rows) {
-        return;
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
+}
+
+// y[r] = resid[r] + sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size, 8 resid f32 [rows], may be y.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_add(device const uint2* packed [[buffer(0)]],
+                                 device const bfloat2* sb [[buffer(1)]],
+                                 device const bfloat4* x [[buffer(3)]],
+                                 device float* y [[buffer(4)]],
+                                 constant uint& rows [[buffer(5)]],
+                                 constant uint& cols [[buffer(6)]],
+                                 constant uint& group_size [[buffer(7)]],
+                                 device const float* resid [[buffer(8)]],
+                                 uint tile [[threadgroup_position_in_grid]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemv_add<false>(packed, sb, x, y, rows, cols, group_size, resid, tile, lane, simdgroup);
+}
+
+// k = Wk x, v = Wv x in one launch; both of the same shape.
+//
+// Slots: 0 k packed, 1 k sb, 3 v packed, 4 v sb, 6 x bf16 [cols], 7 k f32 [rows], 8 v f32 [rows], 9 rows, 10 cols,
+//        11 group_size, 12 tiles_k = ceil(rows / 8).
+// Geometry: 2 tiles_k threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_kv(device const uint2* k_packed [[buffer(0)]],
+                                device const bfloat2* k_sb [[buffer(1)]],
+                                device const uint2* v_packed [[buffer(3)]],
+                                device const bfloat2* v_sb [[buffer(4)]],
+                                device const bfloat4* x [[buffer(6)]],
+                                device float* k [[buffer(7)]],
+                                device float* v [[buffer(8)]],
+                                constant uint& rows [[buffer(9)]],
+                                constant uint& cols [[buffer(10)]],
+                                constant uint& group_size [[buffer(11)]],
+                                constant uint& tiles_k [[buffer(12)]],
+                                uint tile [[threadgroup_position_in_grid]],
+                                uint lane [[thread_index_in_simdgroup]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = k_packed;
+    device const bfloat2* sb = k_sb;
+    device float* y = k;
+    if (tile >= tiles_k) {
+        tile -= tiles_k;
+        packed = v_packed;
+        sb = v_sb;
+        y = v;
     }
-    float sum[INGOT_Q4_ROWS];
-    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
-    if (lane == 0u) {
-#pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-            if (r < rows - row0) {
-                y[ulong(row0) + ulong(r)] = sum[r];
-            }
-        }
-    }
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
 }
 
 // q = Wq x, k = Wk x, v = Wv x in one launch; k and v have the same shape.
@@ -1118,20 +1596,7 @@ kernel void gemv_q4_mlx_simd_qkv(device const uint2* q_packed [[buffer(0)]],
             y = v;
         }
     }
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
-    if (row0 >= rows) {
-        return;
-    }
-    float sum[INGOT_Q4_ROWS];
-    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
-    if (lane == 0u) {
-#pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-            if (r < rows - row0) {
-                y[ulong(row0) + ulong(r)] = sum[r];
-            }
-        }
-    }
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
 }
 
 // mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0
@@ -1152,26 +1617,534 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
                                           uint tile [[threadgroup_position_in_grid]],
                                           uint lane [[thread_index_in_simdgroup]],
                                           uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
+    ingot_q4_gate_up<false>(gate_packed, gate_sb, up_packed, up_sb, x, mid, rows, cols, group_size, mid_bf16, tile, lane,
+                      simdgroup);
+}
+#line 1 "gemv_q4_mlx_blocked.metal"
+// Matrix-vector products with MLX 4-bit affine weights in blocks of 16 rows and an f32 vector; see q4_mlx.h for the format.
+//
+// A block holds 16 rows, the last one padded: group after group, and of each group the codes, or the scale and bias, of row
+// after row. Group g of row 16 b + r is at (b * cols / group_size + g) * 16 + r.
+//
+// A threadgroup of 256 threads computes a block: thread t works on row t % 16 and takes every 16th run of 16 columns.
+// x is held in threadgroup memory piece by piece, so that cols has no limit.
+
+#line 10 "gemv_q4_mlx_blocked.metal"
+#line 11 "gemv_q4_mlx_blocked.metal"
+#line 1 "q4_mlx_f32.h"
+// Dot products of MLX 4-bit affine weights with an f32 vector; see q4_mlx.h for the format.
+
+#ifndef INGOT_Q4_MLX_F32_H
+#define INGOT_Q4_MLX_F32_H
+
+#line 7 "q4_mlx_f32.h"
+
+// Columns of x that a threadgroup holds at once: a multiple of every group size.
+#define INGOT_Q4_X_TILE 2048u
+
+// Adds to dot the sum of code * x over the eight codes of w, and to total that of x.
+template <typename P>
+INGOT_FUNC void ingot_q4_dot8(uint w, P x, thread float& dot, thread float& total) {
+#pragma unroll
+    for (uint i = 0u; i < 8u; i++) {
+        float v = x[i];
+        dot = fma(v, float((w >> (4u * i)) & 15u), dot);
+        total += v;
+    }
+}
+
+// Columns base to base + n of x into tile. All threads of the threadgroup call it; before, tile may be in use still.
+INGOT_FUNC void ingot_q4_stage(device const float* x, uint base, uint n, threadgroup float* tile, uint thread_index,
+                               uint threads) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = thread_index; i < n; i += threads) {
+        tile[i] = x[ulong(base) + ulong(i)];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+}
+
+#endif
+#line 12 "gemv_q4_mlx_blocked.metal"
+
+#define INGOT_BLOCK_ROWS 16u    // rows of a block
+#define INGOT_BLOCK_LANES 16u   // threads of a row
+
+// The share of one thread in a row's sum over columns base to base + n, of which tile holds x.
+INGOT_FUNC float ingot_q4_block_part(device const uint2* packed, device const bfloat2* sb, threadgroup const float* tile,
+                                     uint base, uint n, uint cols, uint group_size, uint block, uint row, uint part,
+                                     float sum) {
+    ulong block_group = ulong(block) * ulong(cols / group_size);
+    uint group_packs = group_size / 16u;
+    for (uint c = part * 16u; c < n; c += INGOT_BLOCK_LANES * 16u) {
+        uint g = (base + c) / group_size;
+        ulong group = (block_group + ulong(g)) * ulong(INGOT_BLOCK_ROWS) + ulong(row);
+        uint2 w = packed[group * ulong(group_packs) + ulong((base + c) / 16u - g * group_packs)];
+        bfloat2 s = sb[group];
+        float dot = 0.0f;
+        float total = 0.0f;
+        ingot_q4_dot8(w.x, tile + c, dot, total);
+        ingot_q4_dot8(w.y, tile + (c + 8u), dot, total);
+        sum = fma(float(s.x), dot, fma(float(s.y), total, sum));
+    }
+    return sum;
+}
+
+// The sum of a row's shares, in order, for threads 0 to 15; scratch has 256 floats.
+INGOT_FUNC float ingot_q4_block_sum(threadgroup const float* scratch, uint row) {
+    float sum = 0.0f;
+    for (uint i = 0u; i < INGOT_BLOCK_LANES; i++) {
+        sum += scratch[i * INGOT_BLOCK_ROWS + row];
+    }
+    return sum;
+}
+
+// y[r] = sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 sb, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 16) threadgroups of 256 threads. Threadgroup memory: 9,216 bytes, static.
+kernel void gemv_q4_mlx_blocked(device const uint2* packed [[buffer(0)]],
+                                device const bfloat2* sb [[buffer(1)]],
+                                device const float* x [[buffer(3)]],
+                                device float* y [[buffer(4)]],
+                                constant uint& rows [[buffer(5)]],
+                                constant uint& cols [[buffer(6)]],
+                                constant uint& group_size [[buffer(7)]],
+                                uint block [[threadgroup_position_in_grid]],
+                                uint thread_index [[thread_index_in_threadgroup]],
+                                uint threads [[threads_per_threadgroup]]) {
+    threadgroup float tile[INGOT_Q4_X_TILE];
+    threadgroup float scratch[INGOT_BLOCK_ROWS * INGOT_BLOCK_LANES];
+    uint row = thread_index % INGOT_BLOCK_ROWS;
+    uint part = thread_index / INGOT_BLOCK_ROWS;
+    float sum = 0.0f;
+    for (uint base = 0u; base < cols; base += INGOT_Q4_X_TILE) {
+        uint n = min(cols - base, INGOT_Q4_X_TILE);
+        ingot_q4_stage(x, base, n, tile, thread_index, threads);
+        sum = ingot_q4_block_part(packed, sb, tile, base, n, cols, group_size, block, row, part, sum);
+    }
+    scratch[thread_index] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ulong at = ulong(block) * ulong(INGOT_BLOCK_ROWS) + ulong(row);
+    if (part == 0u && at < ulong(rows)) {
+        y[at] = ingot_q4_block_sum(scratch, row);
+    }
+}
+
+// mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0
+//
+// Slots: 0 gate packed, 1 gate sb, 3 up packed, 4 up sb, 6 x f32 [cols], 7 mid f32 or bf16 [rows], 8 rows, 9 cols,
+//        10 group_size, 11 mid_bf16.
+// Geometry: ceil(rows / 16) threadgroups of 256 threads. Threadgroup memory: 10,240 bytes, static.
+kernel void gemv_q4_mlx_blocked_gate_up_gelu(device const uint2* gate_packed [[buffer(0)]],
+                                             device const bfloat2* gate_sb [[buffer(1)]],
+                                             device const uint2* up_packed [[buffer(3)]],
+                                             device const bfloat2* up_sb [[buffer(4)]],
+                                             device const float* x [[buffer(6)]],
+                                             device bfloat* mid [[buffer(7)]],
+                                             constant uint& rows [[buffer(8)]],
+                                             constant uint& cols [[buffer(9)]],
+                                             constant uint& group_size [[buffer(10)]],
+                                             constant uint& mid_bf16 [[buffer(11)]],
+                                             uint block [[threadgroup_position_in_grid]],
+                                             uint thread_index [[thread_index_in_threadgroup]],
+                                             uint threads [[threads_per_threadgroup]]) {
+    threadgroup float tile[INGOT_Q4_X_TILE];
+    threadgroup float gate_scratch[INGOT_BLOCK_ROWS * INGOT_BLOCK_LANES];
+    threadgroup float up_scratch[INGOT_BLOCK_ROWS * INGOT_BLOCK_LANES];
+    uint row = thread_index % INGOT_BLOCK_ROWS;
+    uint part = thread_index / INGOT_BLOCK_ROWS;
+    float gate = 0.0f;
+    float up = 0.0f;
+    for (uint base = 0u; base < cols; base += INGOT_Q4_X_TILE) {
+        uint n = min(cols - base, INGOT_Q4_X_TILE);
+        ingot_q4_stage(x, base, n, tile, thread_index, threads);
+        gate = ingot_q4_block_part(gate_packed, gate_sb, tile, base, n, cols, group_size, block, row, part, gate);
+        up = ingot_q4_block_part(up_packed, up_sb, tile, base, n, cols, group_size, block, row, part, up);
+    }
+    gate_scratch[thread_index] = gate;
+    up_scratch[thread_index] = up;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ulong at = ulong(block) * ulong(INGOT_BLOCK_ROWS) + ulong(row);
+    if (part == 0u && at < ulong(rows)) {
+        float value = ingot_gelu(ingot_q4_block_sum(gate_scratch, row)) * ingot_q4_block_sum(up_scratch, row);
+        if (mid_bf16 != 0u) {
+            mid[at] = bfloat(value);
+        } else {
+            ((device float*)mid)[at] = value;
+        }
+    }
+}
+#line 1 "gemv_q4_mlx_f32.metal"
+// Matrix-vector products with MLX 4-bit affine weights in row-major order and an f32 vector; see q4_mlx.h for the format.
+//
+// Three ways to share out the rows: a thread for each, for tall matrices; a simdgroup for each; a threadgroup for each, for
+// few long rows. The first two hold a piece of x in threadgroup memory for all their rows.
+
+#line 7 "gemv_q4_mlx_f32.metal"
+#line 8 "gemv_q4_mlx_f32.metal"
+#line 9 "gemv_q4_mlx_f32.metal"
+
+// y[r] = sum over c of w[r, c] * x[c], a thread for each row
+//
+// Slots: 0 packed, 1 sb, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 128) threadgroups of 128 threads, or one of fewer if there are fewer rows.
+// Threadgroup memory: 8,192 bytes, static.
+kernel void gemv_q4_mlx(device const uint2* packed [[buffer(0)]],
+                        device const bfloat2* sb [[buffer(1)]],
+                        device const float* x [[buffer(3)]],
+                        device float* y [[buffer(4)]],
+                        constant uint& rows [[buffer(5)]],
+                        constant uint& cols [[buffer(6)]],
+                        constant uint& group_size [[buffer(7)]],
+                        uint group_index [[threadgroup_position_in_grid]],
+                        uint thread_index [[thread_index_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]]) {
+    threadgroup float tile[INGOT_Q4_X_TILE];
+    ulong row = ulong(group_index) * ulong(threads) + ulong(thread_index);
+    ulong word = row * ulong(cols / 16u);
+    ulong group = row * ulong(cols / group_size);
+    float sum = 0.0f;
+    for (uint base = 0u; base < cols; base += INGOT_Q4_X_TILE) {
+        uint n = min(cols - base, INGOT_Q4_X_TILE);
+        ingot_q4_stage(x, base, n, tile, thread_index, threads);
+        if (row < ulong(rows)) {
+            for (uint c = 0u; c < n; c += group_size) {
+                float dot = 0.0f;
+                float total = 0.0f;
+                for (uint i = 0u; i < group_size; i += 16u) {
+                    uint2 w = packed[word];
+                    ingot_q4_dot8(w.x, tile + (c + i), dot, total);
+                    ingot_q4_dot8(w.y, tile + (c + i + 8u), dot, total);
+                    word++;
+                }
+                bfloat2 s = sb[group];
+                sum = fma(float(s.x), dot, fma(float(s.y), total, sum));
+                group++;
+            }
+        }
+    }
+    if (row < ulong(rows)) {
+        y[row] = sum;
+    }
+}
+
+// y[r] = sum over c of w[r, c] * x[c], a simdgroup for each row
+//
+// Slots: 0 packed, 1 sb, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 4) threadgroups of 128 threads. Threadgroup memory: 8,192 bytes, static.
+kernel void gemv_q4_mlx_wide(device const uint2* packed [[buffer(0)]],
+                             device const bfloat2* sb [[buffer(1)]],
+                             device const float* x [[buffer(3)]],
+                             device float* y [[buffer(4)]],
+                             constant uint& rows [[buffer(5)]],
+                             constant uint& cols [[buffer(6)]],
+                             constant uint& group_size [[buffer(7)]],
+                             uint group_index [[threadgroup_position_in_grid]],
+                             uint thread_index [[thread_index_in_threadgroup]],
+                             uint threads [[threads_per_threadgroup]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]],
+                             uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float tile[INGOT_Q4_X_TILE];
+    ulong row = ulong(group_index) * ulong(simdgroups) + ulong(simdgroup);
+    ulong first_word = row * ulong(cols / 16u);
+    ulong first_group = row * ulong(cols / group_size);
+    float sum = 0.0f;
+    for (uint base = 0u; base < cols; base += INGOT_Q4_X_TILE) {
+        uint n = min(cols - base, INGOT_Q4_X_TILE);
+        ingot_q4_stage(x, base, n, tile, thread_index, threads);
+        if (row < ulong(rows)) {
+            for (uint c = lane * 16u; c < n; c += 512u) {
+                uint2 w = packed[first_word + ulong((base + c) / 16u)];
+                bfloat2 s = sb[first_group + ulong((base + c) / group_size)];
+                float dot = 0.0f;
+                float total = 0.0f;
+                ingot_q4_dot8(w.x, tile + c, dot, total);
+                ingot_q4_dot8(w.y, tile + (c + 8u), dot, total);
+                sum = fma(float(s.x), dot, fma(float(s.y), total, sum));
+            }
+        }
+    }
+    sum = simd_sum(sum);
+    if (lane == 0u && row < ulong(rows)) {
+        y[row] = sum;
+    }
+}
+
+// y[r] = sum over c of w[r, c] * x[c], a threadgroup for each row
+//
+// Slots: 0 packed, 1 sb, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: a threadgroup per row, of whole simdgroups, 128 threads. Threadgroup memory: 128 bytes, static.
+kernel void gemv_q4_mlx_tiled(device const uint2* packed [[buffer(0)]],
+                              device const bfloat2* sb [[buffer(1)]],
+                              device const float* x [[buffer(3)]],
+                              device float* y [[buffer(4)]],
+                              constant uint& rows [[buffer(5)]],
+                              constant uint& cols [[buffer(6)]],
+                              constant uint& group_size [[buffer(7)]],
+                              uint row [[threadgroup_position_in_grid]],
+                              uint thread_index [[thread_index_in_threadgroup]],
+                              uint threads [[threads_per_threadgroup]],
+                              uint lane [[thread_index_in_simdgroup]],
+                              uint simdgroup [[simdgroup_index_in_threadgroup]],
+                              uint simdgroups [[simdgroups_per_threadgroup]]) {
+    threadgroup float scratch[INGOT_MAX_SIMDGROUPS];
+    if (row >= rows) {
+        return;
+    }
+    ulong first_word = ulong(row) * ulong(cols / 16u);
+    ulong first_group = ulong(row) * ulong(cols / group_size);
+    float sum = 0.0f;
+    for (uint word = thread_index; word < cols / 16u; word += threads) {
+        uint2 w = packed[first_word + ulong(word)];
+        bfloat2 s = sb[first_group + ulong(word * 16u / group_size)];
+        device const float* from = x + ulong(word) * 16ul;
+        float dot = 0.0f;
+        float total = 0.0f;
+        ingot_q4_dot8(w.x, from, dot, total);
+        ingot_q4_dot8(w.y, from + 8, dot, total);
+        sum = fma(float(s.x), dot, fma(float(s.y), total, sum));
+    }
+    sum = ingot_row_sum(sum, scratch, lane, simdgroup, simdgroups);
+    if (thread_index == 0u) {
+        y[row] = sum;
+    }
+}
+#line 1 "gemv_q4_mlx_i4.metal"
+// Matrix-vector products with MLX 4-bit affine weights in tiles of four interleaved rows and a bf16 vector; see q4_mlx.h for the layout and the
+// algorithm.
+//
+// In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
+// so banks and x start at a multiple of 8 bytes. No threadgroup memory.
+
+#line 8 "gemv_q4_mlx_i4.metal"
+#line 9 "gemv_q4_mlx_i4.metal"
+
+// y[r] = sum over c of w[r, c] * x[c]; w interleaved
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_i4(device const uint2* packed [[buffer(0)]],
+                                device const bfloat2* sb [[buffer(1)]],
+                                device const bfloat4* x [[buffer(3)]],
+                                device float* y [[buffer(4)]],
+                                constant uint& rows [[buffer(5)]],
+                                constant uint& cols [[buffer(6)]],
+                                constant uint& group_size [[buffer(7)]],
+                                uint tile [[threadgroup_position_in_grid]],
+                                uint lane [[thread_index_in_simdgroup]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemv<true>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
+}
+
+// y[r] = resid[r] + sum over c of w[r, c] * x[c]; w interleaved
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size, 8 resid f32 [rows], may be y.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_add_i4(device const uint2* packed [[buffer(0)]],
+                                    device const bfloat2* sb [[buffer(1)]],
+                                    device const bfloat4* x [[buffer(3)]],
+                                    device float* y [[buffer(4)]],
+                                    constant uint& rows [[buffer(5)]],
+                                    constant uint& cols [[buffer(6)]],
+                                    constant uint& group_size [[buffer(7)]],
+                                    device const float* resid [[buffer(8)]],
+                                    uint tile [[threadgroup_position_in_grid]],
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemv_add<true>(packed, sb, x, y, rows, cols, group_size, resid, tile, lane, simdgroup);
+}
+
+// k = Wk x, v = Wv x in one launch; both of the same shape, interleaved.
+//
+// Slots: 0 k packed, 1 k sb, 3 v packed, 4 v sb, 6 x bf16 [cols], 7 k f32 [rows], 8 v f32 [rows], 9 rows, 10 cols,
+//        11 group_size, 12 tiles_k = ceil(rows / 8).
+// Geometry: 2 tiles_k threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_kv_i4(device const uint2* k_packed [[buffer(0)]],
+                                   device const bfloat2* k_sb [[buffer(1)]],
+                                   device const uint2* v_packed [[buffer(3)]],
+                                   device const bfloat2* v_sb [[buffer(4)]],
+                                   device const bfloat4* x [[buffer(6)]],
+                                   device float* k [[buffer(7)]],
+                                   device float* v [[buffer(8)]],
+                                   constant uint& rows [[buffer(9)]],
+                                   constant uint& cols [[buffer(10)]],
+                                   constant uint& group_size [[buffer(11)]],
+                                   constant uint& tiles_k [[buffer(12)]],
+                                   uint tile [[threadgroup_position_in_grid]],
+                                   uint lane [[thread_index_in_simdgroup]],
+                                   uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = k_packed;
+    device const bfloat2* sb = k_sb;
+    device float* y = k;
+    if (tile >= tiles_k) {
+        tile -= tiles_k;
+        packed = v_packed;
+        sb = v_sb;
+        y = v;
+    }
+    ingot_q4_gemv<true>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
+}
+
+// q = Wq x, k = Wk x, v = Wv x in one launch; k and v have the same shape; all interleaved.
+//
+// Slots: 0 q packed, 1 q sb, 2 k packed, 3 k sb, 4 v packed, 5 v sb, 6 x bf16 [cols], 7 q f32 [rows_q], 8 k f32 [rows_kv],
+//        9 v f32 [rows_kv], 10 rows_q, 11 rows_kv, 12 cols, 13 group_size, 14 tiles_q = ceil(rows_q / 8),
+//        15 tiles_kv = ceil(rows_kv / 8).
+// Geometry: tiles_q + 2 tiles_kv threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_qkv_i4(device const uint2* q_packed [[buffer(0)]],
+                                    device const bfloat2* q_sb [[buffer(1)]],
+                                    device const uint2* k_packed [[buffer(2)]],
+                                    device const bfloat2* k_sb [[buffer(3)]],
+                                    device const uint2* v_packed [[buffer(4)]],
+                                    device const bfloat2* v_sb [[buffer(5)]],
+                                    device const bfloat4* x [[buffer(6)]],
+                                    device float* q [[buffer(7)]],
+                                    device float* k [[buffer(8)]],
+                                    device float* v [[buffer(9)]],
+                                    constant uint& rows_q [[buffer(10)]],
+                                    constant uint& rows_kv [[buffer(11)]],
+                                    constant uint& cols [[buffer(12)]],
+                                    constant uint& group_size [[buffer(13)]],
+                                    constant uint& tiles_q [[buffer(14)]],
+                                    constant uint& tiles_kv [[buffer(15)]],
+                                    uint tile [[threadgroup_position_in_grid]],
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = q_packed;
+    device const bfloat2* sb = q_sb;
+    device float* y = q;
+    uint rows = rows_q;
+    if (tile >= tiles_q) {
+        tile -= tiles_q;
+        rows = rows_kv;
+        if (tile < tiles_kv) {
+            packed = k_packed;
+            sb = k_sb;
+            y = k;
+        } else {
+            tile -= tiles_kv;
+            packed = v_packed;
+            sb = v_sb;
+            y = v;
+        }
+    }
+    ingot_q4_gemv<true>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
+}
+
+// mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0; interleaved
+//
+// Slots: 0 gate packed, 1 gate sb, 3 up packed, 4 up sb, 6 x bf16 [cols], 7 mid f32 or bf16 [rows], 8 rows, 9 cols,
+//        10 group_size, 11 mid_bf16.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_gate_up_gelu_i4(device const uint2* gate_packed [[buffer(0)]],
+                                             device const bfloat2* gate_sb [[buffer(1)]],
+                                             device const uint2* up_packed [[buffer(3)]],
+                                             device const bfloat2* up_sb [[buffer(4)]],
+                                             device const bfloat4* x [[buffer(6)]],
+                                             device bfloat* mid [[buffer(7)]],
+                                             constant uint& rows [[buffer(8)]],
+                                             constant uint& cols [[buffer(9)]],
+                                             constant uint& group_size [[buffer(10)]],
+                                             constant uint& mid_bf16 [[buffer(11)]],
+                                             uint tile [[threadgroup_position_in_grid]],
+                                             uint lane [[thread_index_in_simdgroup]],
+                                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gate_up<true>(gate_packed, gate_sb, up_packed, up_sb, x, mid, rows, cols, group_size, mid_bf16, tile, lane,
+                     simdgroup);
+}
+#line 1 "gemv_q8.metal"
+// Matrix-vector products with 8-bit affine weights.
+//
+// A bank of [rows, cols] weights: w[r, c] = scale * (q - zero), a scale and a zero point for each group_size columns of a row.
+//   packed  int8 [rows, cols]
+//   scales  f32 [rows, cols / group_size], zeros likewise
+// group_size is any that divides cols. No threadgroup memory.
+
+#line 9 "gemv_q8.metal"
+
+#define INGOT_Q8_ROWS 4           // rows that a simdgroup computes at once
+#define INGOT_Q8_GROUP_ROWS 8u    // rows of a threadgroup: two simdgroups
+
+// The four rows from row0 on, W columns of a group per lane and step; the last row stands in for rows past the end.
+// A lane's columns contribute scale * (sum(q * x) - zero * sum(x)).
+template <uint W>
+INGOT_FUNC void ingot_q8_rows(device const char* packed, device const float* scales, device const float* zeros,
+                              device const float* x, uint rows, uint cols, uint group_size, uint row0, uint lane,
+                              thread float* sum) {
+    ulong row_groups = ulong(cols / group_size);
+    ulong row[INGOT_Q8_ROWS];
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q8_ROWS); r++) {
+        row[r] = ulong(row0) + ulong(r);
+        if (row[r] >= ulong(rows)) {
+            row[r] = ulong(rows) - 1ul;
+        }
+        sum[r] = 0.0f;
+    }
+    for (uint col = lane * W; col < cols; col += 32u * W) {
+        float xs[W];
+        float total = 0.0f;
+#pragma unroll
+        for (uint i = 0u; i < W; i++) {
+            xs[i] = x[ulong(col) + ulong(i)];
+            total += xs[i];
+        }
+        ulong g = ulong(col / group_size);
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_Q8_ROWS); r++) {
+            ulong at = row[r] * ulong(cols) + ulong(col);
+            float dot = 0.0f;
+            if (W == 4u) {
+                char4 q = *(device const char4*)(packed + at);
+                dot = fma(xs[0], float(q.x), dot);
+                dot = fma(xs[1 % W], float(q.y), dot);
+                dot = fma(xs[2 % W], float(q.z), dot);
+                dot = fma(xs[3 % W], float(q.w), dot);
+            } else {
+                dot = xs[0] * float(packed[at]);
+            }
+            ulong group = row[r] * row_groups + g;
+            sum[r] = fma(scales[group], fma(-zeros[group], total, dot), sum[r]);
+        }
+    }
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_Q8_ROWS); r++) {
+        sum[r] = simd_sum(sum[r]);
+    }
+}
+
+// y[r] = sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 scales, 2 zeros, 3 x f32 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads. If group_size is a multiple of 4, a lane takes four columns at once and
+//           packed starts at a multiple of 4 bytes, as then every row does; otherwise a lane takes one.
+kernel void gemv_q8(device const char* packed [[buffer(0)]],
+                    device const float* scales [[buffer(1)]],
+                    device const float* zeros [[buffer(2)]],
+                    device const float* x [[buffer(3)]],
+                    device float* y [[buffer(4)]],
+                    constant uint& rows [[buffer(5)]],
+                    constant uint& cols [[buffer(6)]],
+                    constant uint& group_size [[buffer(7)]],
+                    uint tile [[threadgroup_position_in_grid]],
+                    uint lane [[thread_index_in_simdgroup]],
+                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = tile * INGOT_Q8_GROUP_ROWS + simdgroup * uint(INGOT_Q8_ROWS);
     if (row0 >= rows) {
         return;
     }
-    float gate[INGOT_Q4_ROWS];
-    float up[INGOT_Q4_ROWS];
-    ingot_q4_rows(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
-    ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
+    float sum[INGOT_Q8_ROWS];
+    if (group_size % 4u == 0u) {
+        ingot_q8_rows<4u>(packed, scales, zeros, x, rows, cols, group_size, row0, lane, sum);
+    } else {
+        ingot_q8_rows<1u>(packed, scales, zeros, x, rows, cols, group_size, row0, lane, sum);
+    }
     if (lane == 0u) {
-        device float* mid32 = (device float*)mid;
 #pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
+        for (uint r = 0u; r < uint(INGOT_Q8_ROWS); r++) {
             if (r < rows - row0) {
-                float value = ingot_gelu(gate[r]) * up[r];
-                ulong at = ulong(row0) + ulong(r);
-                if (mid_bf16 != 0u) {
-                    mid[at] = bfloat(value);
-                } else {
-                    mid32[at] = value;
-                }
+                y[ulong(row0) + ulong(r)] = sum[r];
             }
         }
     }

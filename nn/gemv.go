@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"fmt"
-
 	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
 )
@@ -11,31 +9,32 @@ import (
 //
 //	y[r] = sum over c of w[r, c] * x[c],  r < w.Rows(), c < w.Cols()
 //
-// in float32, group by group: scale * sum(code * x) + bias * sum(x).
+// in float32, group by group: scale * sum(code * x) + bias * sum(x). w is row-major or interleaved, by its type.
 //
 // Shapes: y [w.Rows()], x [w.Cols()]; longer slices are allowed. x starts at a multiple of 8 bytes.
 //
 // Slots: 0 packed, 1 scales and biases, 3 x, 4 y; scalars 5 rows, 6 columns, 7 group size (uint32).
 //
-// y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
-// Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
+// y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows, nor on
+// the layout. Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 //
 // Source: qmv_fast of MLX (mlx/backend/metal/kernels/quantized.h).
-func GEMVQ4MLX(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[half.BFloat16]) error {
-	return gemvQ4MLX("nn.GEMVQ4MLX", p, y, w, x, nil)
+func GEMVQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16]) error {
+	return gemvQ4MLX("nn.GEMVQ4MLX", p, y, w.weights(), x, nil)
 }
 
 // UnsafeGEMVQ4MLX is [GEMVQ4MLX] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
-func UnsafeGEMVQ4MLX(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[half.BFloat16], bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLX("nn.UnsafeGEMVQ4MLX", p, y, w, x, bind)
+func UnsafeGEMVQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16],
+	bind func(*runtime.ScalarBinder) error) error {
+	return gemvQ4MLX("nn.UnsafeGEMVQ4MLX", p, y, w.weights(), x, bind)
 }
 
-func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[half.BFloat16], bind func(*runtime.ScalarBinder) error) error {
+func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], bind func(*runtime.ScalarBinder) error) error {
 	c := start(fn, p)
-	c.bank("w", w, 0)
-	c.bankOwned("w", w)
+	c.weights("w", &w)
+	c.weightsOwned("w", &w)
 	c.owned("x", x.View())
 	c.owned("y", y.View())
 	c.capacity("x", x.View(), w.cols, 2, 8)
@@ -44,13 +43,13 @@ func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank
 		return c.result()
 	}
 	in, out := first(x.View(), w.cols, 2), first(y.View(), w.rows, 4)
-	c.disjoint(1, operand{"y", out}, operand{"w", w.packed.View()}, operand{"w", w.sb.View()}, operand{"x", in})
+	c.apart(operand{"y", out}, "w", &w)
+	c.disjoint(1, operand{"y", out}, operand{"x", in})
 	if c.err != nil {
 		return c.result()
 	}
-	l := p.Kernel("gemv_q4_mlx_simd")
-	l.Read(0, w.packed.View())
-	l.Read(1, w.sb.View())
+	l := p.Kernel(w.kernel("gemv_q4_mlx_simd", "gemv_q4_mlx_simd_i4"))
+	w.bind(l, 0)
 	l.Read(3, in)
 	l.Write(4, out)
 	l.Uint32(5, uint32(w.rows))
@@ -60,10 +59,13 @@ func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank
 	return l.Dispatch(runtime.D1(GEMVTiles(w.rows)), runtime.D1(GEMVThreads))
 }
 
-// GEMVQKV are the operands of [GEMVQ4MLXQKV].
-type GEMVQKV struct {
+// GEMVQKV are the operands of [GEMVQ4MLXQKV] with row-major banks.
+type GEMVQKV = GEMVQKVOf[Q4MLXBank]
+
+// GEMVQKVOf are the operands of [GEMVQ4MLXQKV] with banks of one layout.
+type GEMVQKVOf[W Q4MLXSimdBank] struct {
 	Q, K, V    runtime.Slice[float32]       // outputs: [WQ.Rows()], [WK.Rows()], [WV.Rows()]
-	WQ, WK, WV Q4MLXBank                    // of the same columns and group size; WK and WV of the same rows
+	WQ, WK, WV W                            // of the same columns and group size; WK and WV of the same rows
 	X          runtime.Slice[half.BFloat16] // [WQ.Cols()]
 }
 
@@ -78,78 +80,65 @@ type GEMVQKV struct {
 //
 // Q, K and V must not overlap each other or an input. Deterministic on one device.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
-func GEMVQ4MLXQKV(p *runtime.Pass, a GEMVQKV) error {
+func GEMVQ4MLXQKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVQKVOf[W]) error {
 	return gemvQ4MLXQKV("nn.GEMVQ4MLXQKV", p, &a, nil)
 }
 
 // UnsafeGEMVQ4MLXQKV is [GEMVQ4MLXQKV] with scalars 10 to 15 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
-func UnsafeGEMVQ4MLXQKV(p *runtime.Pass, a GEMVQKV, bind func(*runtime.ScalarBinder) error) error {
+func UnsafeGEMVQ4MLXQKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVQKVOf[W], bind func(*runtime.ScalarBinder) error) error {
 	return gemvQ4MLXQKV("nn.UnsafeGEMVQ4MLXQKV", p, &a, bind)
 }
 
-func gemvQ4MLXQKV(fn string, p *runtime.Pass, a *GEMVQKV, bind func(*runtime.ScalarBinder) error) error {
+func gemvQ4MLXQKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVQKVOf[W], bind func(*runtime.ScalarBinder) error) error {
+	wq, wk, wv := a.WQ.weights(), a.WK.weights(), a.WV.weights()
 	c := start(fn, p)
-	c.bank("WQ", a.WQ, 0)
-	c.sameBank("WK", a.WK, a.WQ, 0)
-	c.sameBank("WV", a.WV, a.WQ, a.WK.rows)
-	c.bankOwned("WQ", a.WQ)
-	c.bankOwned("WK", a.WK)
-	c.bankOwned("WV", a.WV)
+	c.weights("WQ", &wq)
+	c.sameShape("WK", &wk, &wq, 0)
+	c.sameShape("WV", &wv, &wq, wk.rows)
+	c.weightsOwned("WQ", &wq)
+	c.weightsOwned("WK", &wk)
+	c.weightsOwned("WV", &wv)
 	c.owned("X", a.X.View())
 	c.owned("Q", a.Q.View())
 	c.owned("K", a.K.View())
 	c.owned("V", a.V.View())
-	c.capacity("X", a.X.View(), a.WQ.cols, 2, 8)
-	c.capacity("Q", a.Q.View(), a.WQ.rows, 4, 4)
-	c.capacity("K", a.K.View(), a.WK.rows, 4, 4)
-	c.capacity("V", a.V.View(), a.WV.rows, 4, 4)
+	c.capacity("X", a.X.View(), wq.cols, 2, 8)
+	c.capacity("Q", a.Q.View(), wq.rows, 4, 4)
+	c.capacity("K", a.K.View(), wk.rows, 4, 4)
+	c.capacity("V", a.V.View(), wv.rows, 4, 4)
 	if c.err != nil {
 		return c.result()
 	}
-	in := first(a.X.View(), a.WQ.cols, 2)
-	q, k, v := first(a.Q.View(), a.WQ.rows, 4), first(a.K.View(), a.WK.rows, 4), first(a.V.View(), a.WV.rows, 4)
-	c.disjoint(3, operand{"Q", q}, operand{"K", k}, operand{"V", v}, operand{"X", in},
-		operand{"WQ", a.WQ.packed.View()}, operand{"WQ", a.WQ.sb.View()}, operand{"WK", a.WK.packed.View()},
-		operand{"WK", a.WK.sb.View()}, operand{"WV", a.WV.packed.View()}, operand{"WV", a.WV.sb.View()})
+	in := first(a.X.View(), wq.cols, 2)
+	q, k, v := operand{"Q", first(a.Q.View(), wq.rows, 4)}, operand{"K", first(a.K.View(), wk.rows, 4)}, operand{"V", first(a.V.View(), wv.rows, 4)}
+	c.disjoint(3, q, k, v, operand{"X", in})
+	for _, out := range [3]operand{q, k, v} {
+		c.apart(out, "WQ", &wq)
+		c.apart(out, "WK", &wk)
+		c.apart(out, "WV", &wv)
+	}
 	if c.err != nil {
 		return c.result()
 	}
-	l := p.Kernel("gemv_q4_mlx_simd_qkv")
-	l.Read(0, a.WQ.packed.View())
-	l.Read(1, a.WQ.sb.View())
-	l.Read(2, a.WK.packed.View())
-	l.Read(3, a.WK.sb.View())
-	l.Read(4, a.WV.packed.View())
-	l.Read(5, a.WV.sb.View())
+	l := p.Kernel(wq.kernel("gemv_q4_mlx_simd_qkv", "gemv_q4_mlx_simd_qkv_i4"))
+	wq.bind(l, 0)
+	wk.bind(l, 2)
+	wv.bind(l, 4)
 	l.Read(6, in)
-	l.Write(7, q)
-	l.Write(8, k)
-	l.Write(9, v)
-	tilesQ, tilesKV := GEMVTiles(a.WQ.rows), GEMVTiles(a.WK.rows)
-	l.Uint32(10, uint32(a.WQ.rows))
-	l.Uint32(11, uint32(a.WK.rows))
-	l.Uint32(12, uint32(a.WQ.cols))
-	l.Uint32(13, uint32(a.WQ.size))
+	l.Write(7, q.view)
+	l.Write(8, k.view)
+	l.Write(9, v.view)
+	tilesQ, tilesKV := GEMVTiles(wq.rows), GEMVTiles(wk.rows)
+	l.Uint32(10, uint32(wq.rows))
+	l.Uint32(11, uint32(wk.rows))
+	l.Uint32(12, uint32(wq.cols))
+	l.Uint32(13, uint32(wq.size))
 	l.Uint32(14, uint32(tilesQ))
 	l.Uint32(15, uint32(tilesKV))
 	l.Scalars(bind)
 	return l.Dispatch(runtime.D1(tilesQ+2*tilesKV), runtime.D1(GEMVThreads))
-}
-
-// sameBank is bank for one that must have the columns and the group size of another, and rows rows if that is not 0.
-func (c *check) sameBank(arg string, b, other Q4MLXBank, rows int) {
-	c.bank(arg, b, other.cols)
-	if c.err != nil {
-		return
-	}
-	if b.size != other.size {
-		c.refuse(arg, fmt.Sprintf("groups of %d", b.size), fmt.Sprint(other.size), runtime.ErrShape)
-	}
-	if rows != 0 && b.rows != rows {
-		c.refuse(arg, fmt.Sprintf("%d rows", b.rows), fmt.Sprint(rows), runtime.ErrShape)
-	}
 }
 
 // GEMVQ4MLXGateUpGELU is the first half of a gated feed-forward block:
@@ -167,53 +156,67 @@ func (c *check) sameBank(arg string, b, other Q4MLXBank, rows int) {
 // mid must not overlap an input. Deterministic on one device. Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 //
 // Source: Shazeer, "GLU Variants Improve Transformer", arXiv:2002.05202 (GEGLU); the product as in GEMVQ4MLX.
-func GEMVQ4MLXGateUpGELU[T FloatOrBFloat](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp Q4MLXBank, x runtime.Slice[half.BFloat16]) error {
-	return gemvQ4MLXGateUpGELU("nn.GEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate, wUp, x, nil)
+func GEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp W, x runtime.Slice[half.BFloat16]) error {
+	return gateUp{"nn.GEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.simd()
 }
 
 // UnsafeGEMVQ4MLXGateUpGELU is [GEMVQ4MLXGateUpGELU] with scalars 8 to 11 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
-func UnsafeGEMVQ4MLXGateUpGELU[T FloatOrBFloat](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp Q4MLXBank, x runtime.Slice[half.BFloat16],
+func UnsafeGEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp W, x runtime.Slice[half.BFloat16],
 	bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLXGateUpGELU("nn.UnsafeGEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate, wUp, x, bind)
+	return gateUp{"nn.UnsafeGEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), bind}.simd()
 }
 
-func gemvQ4MLXGateUpGELU(fn string, p *runtime.Pass, mid runtime.View, bf16 bool, wGate, wUp Q4MLXBank, x runtime.Slice[half.BFloat16],
-	bind func(*runtime.ScalarBinder) error) error {
-	size, flag := 4, uint32(0)
-	if bf16 {
-		size, flag = 2, 1
+// gateUp is a call of a kernel that multiplies with two matrices and gates one result with the other.
+type gateUp struct {
+	fn       string
+	p        *runtime.Pass
+	mid      runtime.View
+	bf16     bool
+	gate, up weights
+	x        runtime.View
+	bind     func(*runtime.ScalarBinder) error
+}
+
+func (a gateUp) simd() error {
+	return a.launch(a.gate.kernel("gemv_q4_mlx_simd_gate_up_gelu", "gemv_q4_mlx_simd_gate_up_gelu_i4"), 2, 8, GEMVTiles(a.gate.rows), GEMVThreads)
+}
+
+// launch launches a kernel that reads an x of elements of size bytes, aligned to align.
+func (a *gateUp) launch(kernel string, size, align, groups, threads int) error {
+	midSize, flag := 4, uint32(0)
+	if a.bf16 {
+		midSize, flag = 2, 1
 	}
-	c := start(fn, p)
-	c.bank("wGate", wGate, 0)
-	c.sameBank("wUp", wUp, wGate, wGate.rows)
-	c.bankOwned("wGate", wGate)
-	c.bankOwned("wUp", wUp)
-	c.owned("x", x.View())
-	c.owned("mid", mid)
-	c.capacity("x", x.View(), wGate.cols, 2, 8)
-	c.capacity("mid", mid, wGate.rows, size, 4)
+	c := start(a.fn, a.p)
+	c.weights("wGate", &a.gate)
+	c.sameShape("wUp", &a.up, &a.gate, a.gate.rows)
+	c.weightsOwned("wGate", &a.gate)
+	c.weightsOwned("wUp", &a.up)
+	c.owned("x", a.x)
+	c.owned("mid", a.mid)
+	c.capacity("x", a.x, a.gate.cols, size, align)
+	c.capacity("mid", a.mid, a.gate.rows, midSize, 4)
 	if c.err != nil {
 		return c.result()
 	}
-	in, out := first(x.View(), wGate.cols, 2), first(mid, wGate.rows, size)
-	c.disjoint(1, operand{"mid", out}, operand{"wGate", wGate.packed.View()}, operand{"wGate", wGate.sb.View()},
-		operand{"wUp", wUp.packed.View()}, operand{"wUp", wUp.sb.View()}, operand{"x", in})
+	in, out := first(a.x, a.gate.cols, size), operand{"mid", first(a.mid, a.gate.rows, midSize)}
+	c.apart(out, "wGate", &a.gate)
+	c.apart(out, "wUp", &a.up)
+	c.disjoint(1, out, operand{"x", in})
 	if c.err != nil {
 		return c.result()
 	}
-	l := p.Kernel("gemv_q4_mlx_simd_gate_up_gelu")
-	l.Read(0, wGate.packed.View())
-	l.Read(1, wGate.sb.View())
-	l.Read(3, wUp.packed.View())
-	l.Read(4, wUp.sb.View())
+	l := a.p.Kernel(kernel)
+	a.gate.bind(l, 0)
+	a.up.bind(l, 3)
 	l.Read(6, in)
-	l.Write(7, out)
-	l.Uint32(8, uint32(wGate.rows))
-	l.Uint32(9, uint32(wGate.cols))
-	l.Uint32(10, uint32(wGate.size))
+	l.Write(7, out.view)
+	l.Uint32(8, uint32(a.gate.rows))
+	l.Uint32(9, uint32(a.gate.cols))
+	l.Uint32(10, uint32(a.gate.size))
 	l.Uint32(11, flag)
-	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(GEMVTiles(wGate.rows)), runtime.D1(GEMVThreads))
+	l.Scalars(a.bind)
+	return l.Dispatch(runtime.D1(groups), runtime.D1(threads))
 }

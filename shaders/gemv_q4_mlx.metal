@@ -1,11 +1,11 @@
-// Matrix-vector products with MLX 4-bit affine weights and a bf16 vector; see q4_mlx.h for the layout and the algorithm.
+// Matrix-vector products with MLX 4-bit affine weights in row-major order and a bf16 vector; see q4_mlx.h for the layout and the
+// algorithm.
 //
 // In all kernels a simdgroup computes four rows and a threadgroup of 64 threads eight; packed is read as pairs of words,
 // so banks and x start at a multiple of 8 bytes. No threadgroup memory.
 
 #include "common.h"
-#include "gelu.h"
-#include "q4_mlx.h"
+#include "q4_mlx_simd.h"
 
 // y[r] = sum over c of w[r, c] * x[c]
 //
@@ -21,20 +21,56 @@ kernel void gemv_q4_mlx_simd(device const uint2* packed [[buffer(0)]],
                              uint tile [[threadgroup_position_in_grid]],
                              uint lane [[thread_index_in_simdgroup]],
                              uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
-    if (row0 >= rows) {
-        return;
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
+}
+
+// y[r] = resid[r] + sum over c of w[r, c] * x[c]
+//
+// Slots: 0 packed, 1 sb, 3 x bf16 [cols], 4 y f32 [rows], 5 rows, 6 cols, 7 group_size, 8 resid f32 [rows], may be y.
+// Geometry: ceil(rows / 8) threadgroups of 64 threads.
+kernel void gemv_q4_mlx_simd_add(device const uint2* packed [[buffer(0)]],
+                                 device const bfloat2* sb [[buffer(1)]],
+                                 device const bfloat4* x [[buffer(3)]],
+                                 device float* y [[buffer(4)]],
+                                 constant uint& rows [[buffer(5)]],
+                                 constant uint& cols [[buffer(6)]],
+                                 constant uint& group_size [[buffer(7)]],
+                                 device const float* resid [[buffer(8)]],
+                                 uint tile [[threadgroup_position_in_grid]],
+                                 uint lane [[thread_index_in_simdgroup]],
+                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_q4_gemv_add<false>(packed, sb, x, y, rows, cols, group_size, resid, tile, lane, simdgroup);
+}
+
+// k = Wk x, v = Wv x in one launch; both of the same shape.
+//
+// Slots: 0 k packed, 1 k sb, 3 v packed, 4 v sb, 6 x bf16 [cols], 7 k f32 [rows], 8 v f32 [rows], 9 rows, 10 cols,
+//        11 group_size, 12 tiles_k = ceil(rows / 8).
+// Geometry: 2 tiles_k threadgroups of 64 threads; each works on one matrix, exactly as gemv_q4_mlx_simd does.
+kernel void gemv_q4_mlx_simd_kv(device const uint2* k_packed [[buffer(0)]],
+                                device const bfloat2* k_sb [[buffer(1)]],
+                                device const uint2* v_packed [[buffer(3)]],
+                                device const bfloat2* v_sb [[buffer(4)]],
+                                device const bfloat4* x [[buffer(6)]],
+                                device float* k [[buffer(7)]],
+                                device float* v [[buffer(8)]],
+                                constant uint& rows [[buffer(9)]],
+                                constant uint& cols [[buffer(10)]],
+                                constant uint& group_size [[buffer(11)]],
+                                constant uint& tiles_k [[buffer(12)]],
+                                uint tile [[threadgroup_position_in_grid]],
+                                uint lane [[thread_index_in_simdgroup]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    device const uint2* packed = k_packed;
+    device const bfloat2* sb = k_sb;
+    device float* y = k;
+    if (tile >= tiles_k) {
+        tile -= tiles_k;
+        packed = v_packed;
+        sb = v_sb;
+        y = v;
     }
-    float sum[INGOT_Q4_ROWS];
-    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
-    if (lane == 0u) {
-#pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-            if (r < rows - row0) {
-                y[ulong(row0) + ulong(r)] = sum[r];
-            }
-        }
-    }
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
 }
 
 // q = Wq x, k = Wk x, v = Wv x in one launch; k and v have the same shape.
@@ -80,20 +116,7 @@ kernel void gemv_q4_mlx_simd_qkv(device const uint2* q_packed [[buffer(0)]],
             y = v;
         }
     }
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
-    if (row0 >= rows) {
-        return;
-    }
-    float sum[INGOT_Q4_ROWS];
-    ingot_q4_rows(packed, sb, x, rows, cols, group_size, row0, lane, sum);
-    if (lane == 0u) {
-#pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-            if (r < rows - row0) {
-                y[ulong(row0) + ulong(r)] = sum[r];
-            }
-        }
-    }
+    ingot_q4_gemv<false>(packed, sb, x, y, rows, cols, group_size, tile, lane, simdgroup);
 }
 
 // mid[r] = gelu(gate[r]) * up[r], gate = Wg x, up = Wu x; as f32, or as bf16 if mid_bf16 is not 0
@@ -114,27 +137,6 @@ kernel void gemv_q4_mlx_simd_gate_up_gelu(device const uint2* gate_packed [[buff
                                           uint tile [[threadgroup_position_in_grid]],
                                           uint lane [[thread_index_in_simdgroup]],
                                           uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    uint row0 = tile * INGOT_Q4_GROUP_ROWS + simdgroup * uint(INGOT_Q4_ROWS);
-    if (row0 >= rows) {
-        return;
-    }
-    float gate[INGOT_Q4_ROWS];
-    float up[INGOT_Q4_ROWS];
-    ingot_q4_rows(gate_packed, gate_sb, x, rows, cols, group_size, row0, lane, gate);
-    ingot_q4_rows(up_packed, up_sb, x, rows, cols, group_size, row0, lane, up);
-    if (lane == 0u) {
-        device float* mid32 = (device float*)mid;
-#pragma unroll
-        for (uint r = 0u; r < uint(INGOT_Q4_ROWS); r++) {
-            if (r < rows - row0) {
-                float value = ingot_gelu(gate[r]) * up[r];
-                ulong at = ulong(row0) + ulong(r);
-                if (mid_bf16 != 0u) {
-                    mid[at] = bfloat(value);
-                } else {
-                    mid32[at] = value;
-                }
-            }
-        }
-    }
+    ingot_q4_gate_up<false>(gate_packed, gate_sb, up_packed, up_sb, x, mid, rows, cols, group_size, mid_bf16, tile, lane,
+                      simdgroup);
 }
