@@ -28,7 +28,8 @@
 // SupportsFamily), never guessed from names. The oldest supported macOS is 14; a method that is newer fails with an error,
 // returned or latched (objc.TakeError), on objects that do not answer it.
 //
-// Nothing in this package has been run on Apple hardware by its authors; see the repository's status page.
+// Nothing in this package has been run on Apple hardware by its authors; see the status table in
+// the repository's README.
 package mtl
 
 //go:generate go run ./internal/gen/mtlgen

@@ -36,5 +36,6 @@
 // Pointers travel as words. Memory that a message points to is outside Go's stacks: a [Scratch] for small things, which
 // copies and allocates nothing, or the caller's own through [Pointer], kept alive by runtime.KeepAlive.
 //
-// Of real systems only what the tests' double of the runtime shows has been tried; see the repository's status page.
+// Of real systems only what the tests' double of the runtime shows has been tried; see the status table in
+// the repository's README.
 package objc

@@ -9,7 +9,7 @@
 //
 // # How strict it is
 //
-// Everything that Metal leaves undefined is an error here, reported by the command buffer in which it happens
+// Most of what Metal leaves undefined is an error here, reported by the command buffer in which it happens
 // (MTLCommandBufferErrorDomain) with the encoder, the dispatch, the kernel, the slot and the bytes:
 //
 //   - accesses outside of a buffer, misaligned ones, unbound slots, offsets beyond the buffer or not aligned as the argument
@@ -23,6 +23,11 @@
 //   - buffers and pipelines that were released too early, where nothing held them;
 //   - misuse of the objects: encoding after endEncoding, two encoders at a time, unknown selectors, objects of another
 //     device or class, ranges outside of their object.
+//
+// Not found are races within one dispatch (threads that touch the same bytes of a buffer, or of threadgroup memory without
+// a barrier between them), reads of what was never written, and the results of integer divisions by zero and of shifts by
+// more than the width. An access is checked against its buffer, as a GPU would have it, not against what the host takes
+// for a part of the buffer.
 //
 // A command buffer that was misused while it was encoded is not executed at all. Misuse that no command buffer can
 // report (a bad message to a device, say) fails the next one that is committed. Later command buffers of a queue run
