@@ -87,6 +87,7 @@ type Launch struct {
 	p      *Pass
 	name   string
 	err    *Error
+	binder ScalarBinder
 	inBind bool   // a function given to Scalars runs: nothing but its binder is taken
 	bound  uint32 // slots with a binding
 	groups uint32 // slots with threadgroup memory
@@ -269,7 +270,8 @@ func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
 	if bind == nil || l.shut() {
 		return
 	}
-	b := &ScalarBinder{l: l}
+	b := &l.binder
+	*b = ScalarBinder{l: l}
 	l.inBind = true
 	returned := false
 	defer func() {

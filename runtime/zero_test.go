@@ -105,6 +105,15 @@ func TestBindTakesNothingElse(t *testing.T) {
 	require.NoError(t, y.Read(got))
 	require.Equal(t, []uint32{0, 0, 0, 0}, got)
 
+	require.NoError(t, rt.Run(func(p *Pass) error {
+		require.NoError(t, unsafeFill(p, x, 7, bind))
+		if !raceEnabled {
+			plain := func(b *ScalarBinder) error { _ = b.Uint32(1, v); return b.Uint32(2, n) }
+			require.Zero(t, testing.AllocsPerRun(100, func() { _ = unsafeFill(p, x, 7, plain) }))
+		}
+		return nil
+	}))
+
 	for name, call := range map[string]func(l *Launch){
 		"binding":   func(l *Launch) { l.Uint32(3, 1) },
 		"constant":  func(l *Launch) { l.ConstantBool(0, true) },
