@@ -20,9 +20,20 @@
 //	RMSNormF32             | x / rms(x) * w                            | x, out f32 [rows, dim], w f32 [dim]
 //	RMSNormBF16            | x / rms(x) * w                            | x f32 [rows, dim], w f32 [dim], out bf16
 //	RMSNormResidualAddF32  | s * (r + x / rms(x) * w)                  | r, x f32 [rows, dim], w f32 [dim]
-//	GEMVQ4MLX              | W x                                       | W Q4MLXBank [rows, cols], x bf16, y f32
+//	GEMVQ4MLX              | W x                                       | W [rows, cols] Q4MLXBank or Q4MLXInterleavedBank, x bf16, y f32
+//	GEMVQ4MLXAdd           | r + W x                                   | as above, r f32 [rows]
+//	GEMVQ4MLXKV            | Wk x, Wv x                                | as above, twice
 //	GEMVQ4MLXQKV           | Wq x, Wk x, Wv x                          | as above, three times
 //	GEMVQ4MLXGateUpGELU    | gelu(Wg x) * (Wu x)                       | as above, out f32 or bf16
+//	GEMMQ4MLX              | X W^T                                     | W as above, X bf16 [m, cols], y f32 [m, rows], m up to 8
+//	GEMMQ4MLXAdd           | R + X W^T                                 | as above, R f32 [m, rows]
+//	GEMVQ4MLXF32           | W x, a thread for each row                | W Q4MLXBank [rows, cols], x, y f32
+//	GEMVQ4MLXF32Wide       | W x, a simdgroup for each row             | as above
+//	GEMVQ4MLXF32Tiled      | W x, a threadgroup for each row           | as above
+//	GEMVQ4MLXBlocked       | W x                                       | W Q4MLXBlockedBank [rows, cols], x, y f32
+//	GEMVQ4MLXBlockedGateUpGELU | gelu(Wg x) * (Wu x)                   | as above, out f32 or bf16
+//	GEMVQ4, GEMVQ4Tiled    | W x                                       | W Q4Bank [rows, cols], x, y f32
+//	GEMVQ8                 | W x                                       | W Q8Bank [rows, cols], x, y f32
 //	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32 [positions, Hkv, D]
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, 128], k, v f32 [B, cap, Hkv, 128], out f32 or bf16
 //	MLPSiLU                | silu(g) * u                               | g, u f32 [n], out f32 or bf16
@@ -51,9 +62,21 @@
 //	RMSNormF32             | 0 1 2; 3 to 5                              | 1.9e-7 of the value
 //	RMSNormBF16            | 0 1 2; 3 to 5                              | the rounding to bf16, 2^-8 of the value
 //	RMSNormResidualAddF32  | 0 1 2; 3 to 6                              | 2.4e-7 of the branch, 6e-8 of the residual
-//	GEMVQ4MLX              | 0 1 3 4; 5 to 7                            | 3.4e-9 of the sum of |scale code x| + |bias x|
-//	GEMVQ4MLXQKV           | 0 to 9; 10 to 15                           | 5.5e-9 of that sum
+//	GEMVQ4MLX              | 0 1 3 4; 5 to 7                            | 4.7e-9 of the sum of |scale code x| + |bias x|
+//	GEMVQ4MLXAdd           | 0 1 3 4 8; 5 to 7                          | the bits of GEMVQ4MLX and r, rounded once
+//	GEMVQ4MLXKV            | 0 1 3 4 6 7 8; 9 to 12                     | the bits of GEMVQ4MLX, 4.7e-9 of that sum
+//	GEMVQ4MLXQKV           | 0 to 9; 10 to 15                           | the bits of GEMVQ4MLX, 5.5e-9 of that sum
 //	GEMVQ4MLXGateUpGELU    | 0 1 3 4 6 7; 8 to 11                       | 3e-9 of those sums, through the slope of gelu(g) u
+//	GEMMQ4MLX              | 0 1 3 4; 5 to 8                            | the bits of GEMVQ4MLX, 3.5e-9 of that sum
+//	GEMMQ4MLXAdd           | 0 1 3 4 9; 5 to 8                          | the bits of GEMMQ4MLX and r, rounded once
+//	GEMVQ4MLXF32           | 0 1 3 4; 5 to 7                            | 4.9e-8 of that sum
+//	GEMVQ4MLXF32Wide       | 0 1 3 4; 5 to 7                            | 2.9e-8 of that sum
+//	GEMVQ4MLXF32Tiled      | 0 1 3 4; 5 to 7                            | 2.5e-8 of that sum
+//	GEMVQ4MLXBlocked       | 0 1 3 4; 5 to 7                            | 3.5e-8 of that sum
+//	GEMVQ4MLXBlockedGateUpGELU | 0 1 3 4 6 7; 8 to 11                   | 0.16 of its budget: 2^-23 of those sums, 2e-6 of gelu
+//	GEMVQ4                 | 0 to 4; 5 to 7                             | 4.3e-8 of the sum of |scale code x| + |scale zero x|
+//	GEMVQ4Tiled            | 0 to 4; 5 to 7                             | 2.9e-8 of that sum
+//	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
 //	FlashAttnRows          | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | 0.19 of its budget: 1e-6 of the values, the scores' errors
 //	MLPSiLU                | 0 1 2; 3                                   | 1.6e-7 of the value

@@ -1,13 +1,16 @@
 package nn
 
 import (
+	"errors"
+
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 )
 
 // Geometry of the products with vectors of float32.
 const (
-	// GEMVGroupThreads is the size of a threadgroup of the products that give a row to a thread, a simdgroup or a threadgroup.
+	// GEMVGroupThreads is the size of a threadgroup of the products that give a row to a thread, a simdgroup or a threadgroup,
+	// unless the device allows fewer threads.
 	GEMVGroupThreads = 128
 	// GEMVWideRows is how many rows a threadgroup of GEMVQ4MLXF32Wide computes, a simdgroup for each.
 	GEMVWideRows = GEMVGroupThreads / SIMDWidth
@@ -32,24 +35,38 @@ const (
 	gemvQ4MLXBlocked
 )
 
-// launch is the kernel's name and geometry for a number of rows.
-func (k gemvKernel) launch(rows int) (name string, groups, threads int) {
+// launch is the kernel's name, and the size of its threadgroups for a number of rows.
+func (k gemvKernel) launch(rows int) (name string, threads int) {
 	switch k {
 	case gemvQ8:
-		return "gemv_q8", GEMVTiles(rows), GEMVThreads
+		return "gemv_q8", GEMVThreads
 	case gemvQ4:
-		return "gemv_q4", GEMVTiles(rows), GEMVThreads
+		return "gemv_q4", GEMVThreads
 	case gemvQ4Tiled:
-		return "gemv_q4_tiled", rows, GEMVGroupThreads
+		return "gemv_q4_tiled", GEMVGroupThreads
 	case gemvQ4MLXF32:
-		threads := GEMVRowThreads(rows)
-		return "gemv_q4_mlx", ceilDiv(rows, threads), threads
+		return "gemv_q4_mlx", GEMVRowThreads(rows)
 	case gemvQ4MLXF32Wide:
-		return "gemv_q4_mlx_wide", ceilDiv(rows, GEMVWideRows), GEMVGroupThreads
+		return "gemv_q4_mlx_wide", GEMVGroupThreads
 	case gemvQ4MLXF32Tiled:
-		return "gemv_q4_mlx_tiled", rows, GEMVGroupThreads
+		return "gemv_q4_mlx_tiled", GEMVGroupThreads
 	}
-	return "gemv_q4_mlx_blocked", ceilDiv(rows, quant.BlockRows), GEMVBlockThreads
+	return "gemv_q4_mlx_blocked", GEMVBlockThreads
+}
+
+// groups is the number of threadgroups for a number of rows, and whether the kernel takes other sizes of them.
+func (k gemvKernel) groups(rows, threads int) (groups int, anySize bool) {
+	switch k {
+	case gemvQ8, gemvQ4:
+		return GEMVTiles(rows), false
+	case gemvQ4Tiled, gemvQ4MLXF32Tiled:
+		return rows, true
+	case gemvQ4MLXF32:
+		return ceilDiv(rows, threads), true
+	case gemvQ4MLXF32Wide:
+		return ceilDiv(rows, threads/SIMDWidth), true
+	}
+	return ceilDiv(rows, quant.BlockRows), false
 }
 
 // GEMVQ8 multiplies a matrix with a vector of float32:
@@ -236,7 +253,7 @@ func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x 
 	if c.err != nil {
 		return c.result()
 	}
-	name, groups, threads := k.launch(w.rows)
+	name, threads := k.launch(w.rows)
 	l := p.Kernel(name)
 	w.bind(l, 0)
 	l.Read(3, in)
@@ -245,7 +262,14 @@ func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x 
 	l.Uint32(6, uint32(w.cols))
 	l.Uint32(7, uint32(w.size))
 	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(groups), runtime.D1(threads))
+	for {
+		groups, anySize := k.groups(w.rows, threads)
+		err := l.Dispatch(runtime.D1(groups), runtime.D1(threads))
+		if err == nil || !anySize || threads < 2*SIMDWidth || !errors.Is(err, runtime.ErrLimit) {
+			return err
+		}
+		threads = threads / (2 * SIMDWidth) * SIMDWidth // the pipeline allows fewer on this device
+	}
 }
 
 // GEMVQ4MLXBlockedGateUpGELU is [GEMVQ4MLXGateUpGELU] for banks in blocks of 16 rows and a vector of float32:
