@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
 )
 
 // An Option changes how [Open] opens a runtime.
@@ -48,20 +49,25 @@ type config struct {
 	builtin     builtin
 }
 
+var selNewCommandQueue = objc.RegisterName("newCommandQueueWithMaxCommandBufferCount:")
+
 func defaults() config {
 	return config{log: slog.New(slog.DiscardHandler), builtin: embedded(),
 		maxInFlight: DefaultMaxInFlight, timeout: DefaultTimeout, poolLimit: DefaultPoolLimit}
 }
 
-func optionError(option, have, need string) *Error {
-	return &Error{Func: "Open", Arg: option, Have: have, Need: need, Err: ErrLimit}
+func optionError(option, have, need string, sentinel error) *Error {
+	return &Error{Func: "Open", Arg: option, Have: have, Need: need, Err: sentinel}
 }
 
 // WithDevice opens a device of your choice, such as one of mtl.Devices or soft.New. The runtime keeps a reference of its own.
 func WithDevice(dev mtl.Device) Option {
 	return func(c *config) error {
 		if dev.IsNil() {
-			return &Error{Func: "Open", Arg: "WithDevice", Have: "nil", Need: "a device", Err: ErrMisuse}
+			return optionError("WithDevice", "nil", "a device", ErrMisuse)
+		}
+		if id := dev.ID(); !id.RespondsTo(selNewCommandQueue) {
+			return optionError("WithDevice", "an object of class "+id.ClassName(), "a Metal device", ErrMisuse)
 		}
 		c.device = dev
 		return nil
@@ -73,7 +79,7 @@ func WithDevice(dev mtl.Device) Option {
 func WithLibrary(data []byte) Option {
 	return func(c *config) error {
 		if len(data) == 0 {
-			return optionError("WithLibrary", "no data", "a .metallib")
+			return optionError("WithLibrary", "no data", "a .metallib", ErrMisuse)
 		}
 		c.library, c.haveLibrary = data, true
 		return nil
@@ -95,7 +101,7 @@ func WithLogger(log *slog.Logger) Option {
 func WithMaxInFlight(n int) Option {
 	return func(c *config) error {
 		if n < 1 || n > MaxMaxInFlight {
-			return optionError("WithMaxInFlight", fmt.Sprint(n), fmt.Sprintf("1 to %d", MaxMaxInFlight))
+			return optionError("WithMaxInFlight", fmt.Sprint(n), fmt.Sprintf("1 to %d", MaxMaxInFlight), ErrLimit)
 		}
 		c.maxInFlight = n
 		return nil
@@ -106,7 +112,7 @@ func WithMaxInFlight(n int) Option {
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
-			return optionError("WithTimeout", d.String(), "a positive duration")
+			return optionError("WithTimeout", d.String(), "a positive duration", ErrLimit)
 		}
 		c.timeout = d
 		return nil
@@ -117,7 +123,7 @@ func WithTimeout(d time.Duration) Option {
 func WithHazards(h Hazards) Option {
 	return func(c *config) error {
 		if h > HazardsManual {
-			return optionError("WithHazards", fmt.Sprint(h), "HazardsTracked or HazardsManual")
+			return optionError("WithHazards", fmt.Sprint(h), "HazardsTracked or HazardsManual", ErrMisuse)
 		}
 		c.hazards = h
 		return nil
@@ -128,7 +134,7 @@ func WithHazards(h Hazards) Option {
 func WithPoolLimit(bytes int) Option {
 	return func(c *config) error {
 		if bytes < 0 {
-			return optionError("WithPoolLimit", fmt.Sprint(bytes), "0 or more bytes")
+			return optionError("WithPoolLimit", fmt.Sprint(bytes), "0 or more bytes", ErrLimit)
 		}
 		c.poolLimit = bytes
 		return nil

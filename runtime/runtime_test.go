@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/mtl/soft"
 )
 
 func TestRunAndRead(t *testing.T) {
@@ -244,11 +247,19 @@ func TestNestedPasses(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, o := range []Option{WithMaxInFlight(0), WithMaxInFlight(61), WithTimeout(0), WithHazards(9), WithPoolLimit(-1), WithLibrary(nil)} {
-		_, err := Open(o)
-		var e *Error
-		require.ErrorAs(t, err, &e)
-		require.Equal(t, "Open", e.Func)
+	queue := softDevice(t, soft.Options{}).NewCommandQueue()
+	defer queue.Release()
+	for sentinel, options := range map[error][]Option{
+		ErrLimit:  {WithMaxInFlight(0), WithMaxInFlight(61), WithTimeout(0), WithPoolLimit(-1)},
+		ErrMisuse: {WithHazards(9), WithLibrary(nil), WithDevice(mtl.Device{}), WithDevice(mtl.DeviceOf(queue.ID()))},
+	} {
+		for _, o := range options {
+			_, err := Open(o)
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, "Open", e.Func)
+			require.ErrorIs(t, err, sentinel)
+		}
 	}
 	rt := new(fake).open(t, nil, WithLogger(nil), WithMaxInFlight(1), WithTimeout(time.Hour), WithHazards(HazardsManual), WithPoolLimit(0))
 	for range 5 {
