@@ -130,3 +130,85 @@ func TestElementsFewThreads(t *testing.T) {
 		}
 	}
 }
+
+// sliceOf is an allocation that holds the elements and nothing else.
+func sliceOf[T runtime.Element](t testing.TB, rt *runtime.Runtime, data []T) runtime.Slice[T] {
+	t.Helper()
+	s, err := runtime.SliceOf(rt, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Release() })
+	return s
+}
+
+// Operands that end where their memory ends: a kernel that reads or writes one element further fails the pass, also where
+// what it read there would not have changed the result.
+func TestElementsInExactMemory(t *testing.T) {
+	rt, r := open(t), source(422)
+	for _, n := range []int{1, 31, 65, 255, 257, 1023, 1029} {
+		f := func(n int) runtime.Slice[float32] { return sliceOf(t, rt, normals(r, n, 1)) }
+		h, b := sliceOf(t, rt, make([]half.Float16, n)), sliceOf(t, rt, make([]half.BFloat16, n))
+		words := func(n int) runtime.Slice[uint32] { return sliceOf(t, rt, make([]uint32, n)) }
+		few := min(n, MaxSampleLogits)
+		table := randomSigned(t, rt, r, 3, 8*n, 8).host
+		bank, err := UploadQ4(rt, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bank.Release()
+		groups, scratch := ArgmaxGroups(n), max(ArgmaxScratch(n), 1)
+		for name, call := range map[string]func(p *runtime.Pass) error{
+			"RMSNormF32":      func(p *runtime.Pass) error { return RMSNormF32(p, f(3*n), f(3*n), f(n), 3, n, 1e-6) },
+			"MLPSiLU":         func(p *runtime.Pass) error { return MLPSiLU(p, f(n), f(n), f(n), n) },
+			"MLPSiLU bf16":    func(p *runtime.Pass) error { return MLPSiLU(p, b, f(n), f(n), n) },
+			"MLPGELUTanh":     func(p *runtime.Pass) error { return MLPGELUTanh(p, f(n), f(n), f(n), n) },
+			"GELU bf16":       func(p *runtime.Pass) error { return MLPGELUTanh(p, b, f(n), f(n), n) },
+			"ScaleInPlaceF32": func(p *runtime.Pass) error { return ScaleInPlaceF32(p, f(n), n, 2) },
+			"Add f32":         func(p *runtime.Pass) error { return Add(p, f(n), f(n), f(n), n) },
+			"Add f16":         func(p *runtime.Pass) error { return AddInPlace(p, h, h, n) },
+			"Add bf16":        func(p *runtime.Pass) error { return AddInPlace(p, b, b, n) },
+			"Cast f32 f16":    func(p *runtime.Pass) error { return Cast(p, h, f(n), n) },
+			"Cast f32 bf16":   func(p *runtime.Pass) error { return Cast(p, b, f(n), n) },
+			"Cast f16 f32":    func(p *runtime.Pass) error { return Cast(p, f(n), h, n) },
+			"Cast bf16 f32":   func(p *runtime.Pass) error { return Cast(p, f(n), b, n) },
+			"Cast f16 bf16":   func(p *runtime.Pass) error { return Cast(p, b, h, n) },
+			"Cast bf16 f16":   func(p *runtime.Pass) error { return Cast(p, h, b, n) },
+			"Copy 32":         func(p *runtime.Pass) error { return Copy(p, f(n), f(n), n) },
+			"Copy 16":         func(p *runtime.Pass) error { return Copy(p, h, sliceOf(t, rt, make([]half.Float16, n)), n) },
+			"SoftmaxRowsF32":  func(p *runtime.Pass) error { return SoftmaxRowsF32(p, f(3*n), f(3*n), 3, n) },
+			"RowSumF32":       func(p *runtime.Pass) error { return RowSumF32(p, f(3), f(3*n), 3, n) },
+			"RowMaxF32":       func(p *runtime.Pass) error { return RowMaxF32(p, f(3), f(3*n), 3, n) },
+			"SoftcapLogits":   func(p *runtime.Pass) error { return SoftcapLogits(p, f(n), f(1), n) },
+			"SoftcapSample":   func(p *runtime.Pass) error { return SoftcapSample(p, words(1), f(few), f(1), few) },
+			"SoftcapArgmax":   func(p *runtime.Pass) error { return SoftcapArgmax(p, words(1), f(1), f(n), f(1), n) },
+			"ArgmaxPass": func(p *runtime.Pass) error {
+				return ArgmaxPass(p, ArgmaxOperands{Index: words(groups), Value: f(groups), Values: f(n), Indices: words(n), Softcap: f(1), N: n})
+			},
+			"Argmax": func(p *runtime.Pass) error {
+				return Argmax(p, ArgmaxArgs{Token: words(1), Value: f(1), Logits: f(n), ScratchIndex: words(scratch), ScratchValue: f(scratch), N: n})
+			},
+			"KVStoreTimestep":     func(p *runtime.Pass) error { return KVStoreTimestep(p, f(n), f(n), words(1), n, n) },
+			"KVStoreTimestep f16": func(p *runtime.Pass) error { return KVStoreTimestep(p, h, f(n), words(1), n, n) },
+			"KVStoreTimestepPair": func(p *runtime.Pass) error {
+				return KVStoreTimestepPair(p, KVPair[float32]{CacheK: f(n), CacheV: f(n), K: f(n), V: f(n), Offset: words(1), N: n, Capacity: n})
+			},
+			"KVStoreTimestepPair bf16": func(p *runtime.Pass) error {
+				return KVStoreTimestepPair(p, KVPair[half.BFloat16]{CacheK: b, CacheV: sliceOf(t, rt, make([]half.BFloat16, n)), K: f(n), V: f(n), Offset: words(1), N: n, Capacity: n})
+			},
+			"KVRingDensify": func(p *runtime.Pass) error {
+				return KVRingDensify(p, KVRing[float32]{Dst: f(3 * n), Src: f(3 * n), Filled: sliceOf(t, rt, []uint32{9}), Start: sliceOf(t, rt, []uint32{2}), Slot: n, Capacity: 3})
+			},
+			"KVRingDensify 16": func(p *runtime.Pass) error {
+				return KVRingDensify(p, KVRing[half.Float16]{Dst: h, Src: sliceOf(t, rt, make([]half.Float16, n)), Filled: sliceOf(t, rt, []uint32{9}), Start: sliceOf(t, rt, []uint32{2}), Slot: 1, Capacity: n})
+			},
+			"EmbedLookupQ4": func(p *runtime.Pass) error {
+				return EmbedLookupQ4(p, f(3*8*n), bank, sliceOf(t, rt, []uint32{2, 3, 0}), 3, 1)
+			},
+		} {
+			if err := rt.Run(call); err != nil {
+				t.Fatalf("%s, n %d: %v", name, n, err)
+			}
+		}
+	}
+}

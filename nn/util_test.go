@@ -246,11 +246,3 @@ func upload(t testing.TB, rt *runtime.Runtime, q quant.Q4MLX) matrix {
 	}
 	return matrix{bank, q, o}
 }
-
-func maxAbs(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		m = max(m, math.Abs(v))
-	}
-	return m
-}

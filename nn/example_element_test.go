@@ -1,0 +1,52 @@
+package nn_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// The most likely of 600 tokens, found by three threadgroups and then one.
+func ExampleArgmax() {
+	const n = 600
+	logits := make([]float32, n)
+	logits[123], logits[599] = 4, 60
+	rt, err := runtime.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	in, err := runtime.SliceOf(rt, logits)
+	if err != nil {
+		log.Fatal(err)
+	}
+	limit, err := runtime.SliceOf(rt, []float32{30})
+	if err != nil {
+		log.Fatal(err)
+	}
+	tokens, err := runtime.NewSlice[uint32](rt, 1+nn.ArgmaxScratch(n))
+	if err != nil {
+		log.Fatal(err)
+	}
+	values, err := runtime.NewSlice[float32](rt, 1+nn.ArgmaxScratch(n))
+	if err != nil {
+		log.Fatal(err)
+	}
+	a := nn.ArgmaxArgs{Token: tokens.Slice(0, 1), Value: values.Slice(0, 1), Logits: in, Softcap: limit,
+		ScratchIndex: tokens.Slice(1, tokens.Len()), ScratchValue: values.Slice(1, values.Len()), N: n}
+	if err := rt.Run(func(p *runtime.Pass) error { return nn.Argmax(p, a) }); err != nil {
+		log.Fatal(err)
+	}
+	var token [1]uint32
+	var value [1]float32
+	if err := tokens.Slice(0, 1).Read(token[:]); err != nil {
+		log.Fatal(err)
+	}
+	if err := values.Slice(0, 1).Read(value[:]); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d passes: token %d, %.2f\n", nn.ArgmaxPasses(n), token[0], value[0])
+	// Output: 2 passes: token 599, 28.92
+}
