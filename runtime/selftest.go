@@ -63,6 +63,13 @@ var selfTests = []selfTest{
 	{"rms_qkv_rope_kv_store", selfRope},
 	{"flash_attn_rows_h128_r8_g8", selfAttention},
 	{"softcap_argmax_one_pass", selfArgmax},
+	{"argmax_f32", selfArgmaxPass},
+	{"cast_f32_f16", selfCast},
+	{"add_f32", selfAdd},
+	{"mlp_silu", selfSiLU},
+	{"embed_lookup_q4", selfEmbedQ4},
+	{"kv_store_timestep", selfStore},
+	{"softmax_rows_f32", selfSoftmax},
 	{"decode_advance", selfAdvance},
 }
 
