@@ -651,17 +651,24 @@ kernel void embed_lookup_q4_mlx(device const uint* packed [[buffer(0)]],
         out[at + ulong(j)] = out_scale * fma(scale, float((w >> (4u * j)) & 15u), bias);
     }
 }
-#line 1 "flash_attn_rows.metal"
-// Flash attention by query rows.
+#line 1 "flash_attn_decode.metal"
+// FlashDecoding: attention of one query row per batch item and head, split over the key-value cache. One kernel makes
+// partial results of chunks of keys, another one merges them.
 
-#line 4 "flash_attn_rows.metal"
-#line 1 "attn_rows.h"
-// Attention of query rows over a key-value cache, each row on its own lanes of a simdgroup.
+#line 5 "flash_attn_decode.metal"
+#line 1 "attn_decode.h"
+// Attention of a single query row, split over the key-value cache: FlashDecoding.
 
-#ifndef INGOT_ATTN_ROWS_H
-#define INGOT_ATTN_ROWS_H
+#ifndef INGOT_ATTN_DECODE_H
+#define INGOT_ATTN_DECODE_H
 
-#line 7 "attn_rows.h"
+#line 1 "attn_kv.h"
+// What the attention kernels share: which keys a query sees, and reading caches of f32, f16 and bf16.
+
+#ifndef INGOT_ATTN_KV_H
+#define INGOT_ATTN_KV_H
+
+#line 7 "attn_kv.h"
 
 // One past the last key that the query at q_abs may see among keys at kv_pos, kv_pos + 1, ...; at most tkv.
 INGOT_FUNC uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
@@ -685,16 +692,358 @@ INGOT_FUNC uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint en
     return first < ulong(end) ? uint(first) : end;
 }
 
-// D: head dimension. R: lanes of a query row, so 32 / R rows per simdgroup. G: simdgroups of a full threadgroup.
+// Four elements of a cache, widened: exact. bf16 is read as its bits, which are the upper half of the f32.
+INGOT_FUNC float4 ingot_kv4(float4 x) { return x; }
+INGOT_FUNC float4 ingot_kv4(half4 x) { return float4(x); }
+INGOT_FUNC float4 ingot_kv4(ushort4 x) { return as_type<float4>(uint4(x) << 16u); }
+
+// o[at] = x, as bf16 if that is asked for.
+INGOT_FUNC void ingot_attn_store(device float* o, ulong at, float x, uint out_bf16) {
+    if (out_bf16 != 0u) {
+        ((device bfloat*)o)[at] = bfloat(x);
+    } else {
+        o[at] = x;
+    }
+}
+
+#endif
+#line 7 "attn_decode.h"
+#line 8 "attn_decode.h"
+
+// The partial result of one head over keys start to start + C - 1: with s the scores of those that are seen,
+//   part[0] = m = max s, part[1] = sum of e^(s - m), part[2 + i] = sum of e^(s - m) v[i]
+// If none is seen, part[0] = -FLT_MAX, part[1] = 0, and the rest is not written.
+//
+// D: head dimension. C: keys of a chunk. R: lanes of a key, so 32 / R keys at a time. KV: four elements of a cache. A lane
+// owns the float4s dl, dl + R, ... of the head dimension, dl = lane % R. Each group of R lanes walks keys of its own with an
+// online softmax; the groups are merged at the end, always in the same order.
+template <uint D, uint C, uint R, typename KV>
+INGOT_FUNC void ingot_attn_decode(device const float4* q, device const KV* k, device const KV* v, device float* part,
+                                  uint start, uint end, uint first, ulong row, ulong at, ulong stride, float scale,
+                                  float softcap, uint lane) {
+    const uint quads = D / 4u / R;
+    const uint keys = 32u / R;
+    uint dl = lane % R;
+    uint mine = lane / R;
+
+    float query[D / R];
+    float sum[D / R];
+#pragma unroll
+    for (uint i = 0u; i < quads; i++) {
+        float4 value = q[row * ulong(D / 4u) + ulong(dl + i * R)];
+        query[4u * i] = value.x;
+        query[4u * i + 1u] = value.y;
+        query[4u * i + 2u] = value.z;
+        query[4u * i + 3u] = value.w;
+        sum[4u * i] = 0.0f;
+        sum[4u * i + 1u] = 0.0f;
+        sum[4u * i + 2u] = 0.0f;
+        sum[4u * i + 3u] = 0.0f;
+    }
+    // The keys of this chunk that are seen.
+    uint from = first > start ? first : start;
+    uint to = end - start < C ? end : start + C;
+    at += ulong(from + mine) * stride + ulong(dl);
+    float most = -FLT_MAX;
+    float weight = 0.0f;
+    for (uint base = from; base < to; base += keys) {
+        bool live = mine < to - base;
+        float score = 0.0f;
+        if (live) {
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+                float4 value = ingot_kv4(k[at + ulong(i * R)]);
+                score = fma(query[4u * i], value.x, score);
+                score = fma(query[4u * i + 1u], value.y, score);
+                score = fma(query[4u * i + 2u], value.z, score);
+                score = fma(query[4u * i + 3u], value.w, score);
+            }
+        }
+#pragma unroll
+        for (uint m = R / 2u; m > 0u; m /= 2u) {
+            score += simd_shuffle_xor(score, ushort(m));
+        }
+        if (live) {
+            score = ingot_softcap(score * scale, softcap);
+            float most_now = fmax(most, score);
+            float keep = precise::exp(most - most_now);
+            float p = precise::exp(score - most_now);
+            weight = fma(weight, keep, p);
+            most = most_now;
+#pragma unroll
+            for (uint i = 0u; i < quads; i++) {
+                float4 value = ingot_kv4(v[at + ulong(i * R)]);
+                sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
+                sum[4u * i + 1u] = fma(p, value.y, sum[4u * i + 1u] * keep);
+                sum[4u * i + 2u] = fma(p, value.z, sum[4u * i + 2u] * keep);
+                sum[4u * i + 3u] = fma(p, value.w, sum[4u * i + 3u] * keep);
+            }
+        }
+        at += ulong(keys) * stride;
+    }
+
+#pragma unroll
+    for (uint m = R; m < 32u; m *= 2u) {
+        float other = simd_shuffle_xor(most, ushort(m));
+        float other_weight = simd_shuffle_xor(weight, ushort(m));
+        float most_now = fmax(most, other);
+        float keep = precise::exp(most - most_now);
+        float other_keep = precise::exp(other - most_now);
+        weight = fma(weight, keep, other_weight * other_keep);
+        most = most_now;
+#pragma unroll
+        for (uint i = 0u; i < D / R; i++) {
+            sum[i] = fma(sum[i], keep, simd_shuffle_xor(sum[i], ushort(m)) * other_keep);
+        }
+    }
+    if (lane == 0u) {
+        part[0] = most;
+        part[1] = weight;
+    }
+    if (lane < R && weight != 0.0f) {
+#pragma unroll
+        for (uint i = 0u; i < quads; i++) {
+#pragma unroll
+            for (uint j = 0u; j < 4u; j++) {
+                part[2u + 4u * (dl + i * R) + j] = sum[4u * i + j];
+            }
+        }
+    }
+}
+
+#endif
+#line 6 "flash_attn_decode.metal"
+
+// The partial results of attention, see ingot_attn_decode, over each chunk of C keys that has one of the first Tkv:
+//   partials[b, h, chunk] = m, l, acc[D]
+// Which keys a head sees is as in flash_attn_rows with Tq = 1. Chunks that start at Tkv or behind are not written. Where no
+// key of a chunk is seen, m = -FLT_MAX and l = 0 are written, acc is not.
+//
+// Tkv, q_pos and kv_pos are read on the device; Tkv is limited to capacity, which is also the stride of a batch in K and V.
+//
+// Kernels: flash_attn_decode_partial_h{D}_c{C}_r{R} for caches of f32, with _f16 or _bf16 behind for the others. R is how
+// many lanes share a key.
+//
+// Slots: 0 q f32 [B, 1, H, D], 1 k f32, f16 or bf16 [B, capacity, Hkv, D], 2 v as k, 3 partials f32
+//        [B, H, ceil(capacity / C), D + 2], 4 B, 6 Tkv u32 (device), 7 H, 8 Hkv (divides H), 9 window (0: all), 10 scale
+//        f32, 11 q_pos u32 (device), 12 kv_pos u32 (device), 13 capacity in positions, 15 softcap f32 of the scores (not
+//        positive or not finite: none).
+// Geometry: ceil(capacity / C) x ceil(B H / n) threadgroups of n simdgroups, a head for each: neighbours, so that those
+//           which share keys read them together. q, k and v start at a multiple of 16 bytes.
+// Threadgroup memory: none.
+// Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
+template <uint D, uint C, uint R, typename KV>
+kernel void flash_attn_decode_partial(device const float4* q [[buffer(0)]],
+                                      device const KV* k [[buffer(1)]],
+                                      device const KV* v [[buffer(2)]],
+                                      device float* partials [[buffer(3)]],
+                                      constant uint& B [[buffer(4)]],
+                                      device const uint* Tkv [[buffer(6)]],
+                                      constant uint& H [[buffer(7)]],
+                                      constant uint& Hkv [[buffer(8)]],
+                                      constant uint& window [[buffer(9)]],
+                                      constant float& scale [[buffer(10)]],
+                                      device const uint* q_pos [[buffer(11)]],
+                                      device const uint* kv_pos [[buffer(12)]],
+                                      constant uint& capacity [[buffer(13)]],
+                                      constant float& softcap [[buffer(15)]],
+                                      uint2 tile [[threadgroup_position_in_grid]],
+                                      uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                      uint simdgroups [[simdgroups_per_threadgroup]],
+                                      uint lane [[thread_index_in_simdgroup]]) {
+    ulong row = ulong(tile.y) * ulong(simdgroups) + ulong(simdgroup);
+    if (row >= ulong(B) * ulong(H)) {
+        return;
+    }
+    uint tkv = Tkv[0];
+    if (tkv > capacity) {
+        tkv = capacity;
+    }
+    ulong start = ulong(tile.x) * ulong(C);
+    if (start >= ulong(tkv)) {
+        return;
+    }
+    uint batch = uint(row) / H;
+    uint head = uint(row) - batch * H;
+    uint head_kv = head / (H / Hkv);
+    ulong q_abs = ulong(q_pos[0]);
+    uint end = ingot_attn_end(q_abs, ulong(kv_pos[0]), tkv);
+    uint first = ingot_attn_first(q_abs, ulong(kv_pos[0]), window, end);
+    if (end < uint(start)) {
+        end = uint(start); // all keys of the chunk come after the query
+    }
+    ulong chunks = (ulong(capacity) + ulong(C - 1u)) / ulong(C);
+    ulong stride = ulong(Hkv) * ulong(D / 4u);
+    ingot_attn_decode<D, C, R, KV>(q, k, v, partials + (row * chunks + ulong(tile.x)) * ulong(D + 2u), uint(start), end, first,
+                                   row, ulong(batch) * ulong(capacity) * stride + ulong(head_kv) * ulong(D / 4u), stride,
+                                   scale, softcap, lane);
+}
+
+// o[b, h] = sum of e^(m - most) acc / (sum of e^(m - most) l + e^(sinks[h] - most)) over the chunks of b, h with one of the
+// first Tkv keys, in order, most = the largest m among those with l other than 0, and sinks[h] if there are sinks. Zeros if
+// there is no such chunk. acc of the others is not read.
+//
+// Kernels: flash_attn_decode_reduce_h{D}_c{C}.
+//
+// Slots: 0 partials f32 as flash_attn_decode_partial leaves them, 1 o f32 or bf16 [B, 1, H, D], 2 B, 3 Tkv u32 (device), 4 H,
+//        5 out_bf16, 6 capacity in positions, 7 sinks f32 [H] (bound but not read if has_sinks is 0), 8 has_sinks.
+// Geometry: 1 x (B H) threadgroups of any number of threads, up to one for each element of a head.
+// Threadgroup memory: none.
+template <uint D, uint C>
+kernel void flash_attn_decode_reduce(device const float* partials [[buffer(0)]],
+                                     device float* o [[buffer(1)]],
+                                     constant uint& B [[buffer(2)]],
+                                     device const uint* Tkv [[buffer(3)]],
+                                     constant uint& H [[buffer(4)]],
+                                     constant uint& out_bf16 [[buffer(5)]],
+                                     constant uint& capacity [[buffer(6)]],
+                                     device const float* sinks [[buffer(7)]],
+                                     constant uint& has_sinks [[buffer(8)]],
+                                     uint2 tile [[threadgroup_position_in_grid]],
+                                     uint2 tid [[thread_position_in_threadgroup]],
+                                     uint2 threads [[threads_per_threadgroup]]) {
+    ulong row = ulong(tile.y);
+    if (row >= ulong(B) * ulong(H)) {
+        return;
+    }
+    uint tkv = Tkv[0];
+    if (tkv > capacity) {
+        tkv = capacity;
+    }
+    ulong chunks = (ulong(capacity) + ulong(C - 1u)) / ulong(C);
+    uint live = tkv / C;
+    if (live * C < tkv) {
+        live++;
+    }
+    ulong begin = row * chunks * ulong(D + 2u);
+
+    float most = -FLT_MAX;
+    bool seen = false;
+    for (uint i = 0u; i < live; i++) {
+        ulong at = begin + ulong(i) * ulong(D + 2u);
+        if (partials[at + 1ul] != 0.0f) {
+            most = fmax(most, partials[at]);
+            seen = true;
+        }
+    }
+    float sink = 0.0f;
+    if (has_sinks != 0u) {
+        sink = sinks[tile.y % H];
+        most = fmax(most, sink);
+    }
+    for (uint d = tid.x; d < D; d += threads.x) {
+        float sum = 0.0f;
+        float weight = 0.0f;
+        for (uint i = 0u; i < live; i++) {
+            ulong at = begin + ulong(i) * ulong(D + 2u);
+            float l = partials[at + 1ul];
+            if (l != 0.0f) {
+                float keep = precise::exp(partials[at] - most);
+                weight = fma(keep, l, weight);
+                sum = fma(keep, partials[at + 2ul + ulong(d)], sum);
+            }
+        }
+        if (has_sinks != 0u) {
+            weight += precise::exp(sink - most);
+        }
+        // A weight of 0 with a key seen cannot be; a NaN one stays visible.
+        float inverse = seen ? 1.0f / weight : 0.0f;
+        ingot_attn_store(o, row * ulong(D) + ulong(d), sum * inverse, out_bf16);
+    }
+}
+
+typedef decltype(flash_attn_decode_partial<128, 256, 8, float4>) partial_f32;
+typedef decltype(flash_attn_decode_partial<128, 256, 8, half4>) partial_f16;
+typedef decltype(flash_attn_decode_partial<128, 256, 8, ushort4>) partial_bf16;
+typedef decltype(flash_attn_decode_reduce<128, 256>) reduce_f32;
+
+// What is launched unless another setting is asked for, every cache:
+template [[host_name("flash_attn_decode_partial_h64_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<64, 256, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h80_c256_r4")]] kernel partial_f32 flash_attn_decode_partial<80, 256, 4, float4>;
+template [[host_name("flash_attn_decode_partial_h96_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<96, 256, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<128, 256, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h192_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<192, 128, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<256, 128, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c128_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 128, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h64_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<64, 256, 8, half4>;
+template [[host_name("flash_attn_decode_partial_h80_c256_r4_f16")]] kernel partial_f16 flash_attn_decode_partial<80, 256, 4, half4>;
+template [[host_name("flash_attn_decode_partial_h96_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<96, 256, 8, half4>;
+template [[host_name("flash_attn_decode_partial_h128_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<128, 256, 8, half4>;
+template [[host_name("flash_attn_decode_partial_h192_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<192, 128, 16, half4>;
+template [[host_name("flash_attn_decode_partial_h256_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<256, 128, 16, half4>;
+template [[host_name("flash_attn_decode_partial_h512_c128_r32_f16")]] kernel partial_f16 flash_attn_decode_partial<512, 128, 32, half4>;
+template [[host_name("flash_attn_decode_partial_h64_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<64, 256, 8, ushort4>;
+template [[host_name("flash_attn_decode_partial_h80_c256_r4_bf16")]] kernel partial_bf16 flash_attn_decode_partial<80, 256, 4, ushort4>;
+template [[host_name("flash_attn_decode_partial_h96_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<96, 256, 8, ushort4>;
+template [[host_name("flash_attn_decode_partial_h128_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<128, 256, 8, ushort4>;
+template [[host_name("flash_attn_decode_partial_h192_c128_r16_bf16")]] kernel partial_bf16 flash_attn_decode_partial<192, 128, 16, ushort4>;
+template [[host_name("flash_attn_decode_partial_h256_c128_r16_bf16")]] kernel partial_bf16 flash_attn_decode_partial<256, 128, 16, ushort4>;
+template [[host_name("flash_attn_decode_partial_h512_c128_r32_bf16")]] kernel partial_bf16 flash_attn_decode_partial<512, 128, 32, ushort4>;
+
+// Other settings, for tuning:
+template [[host_name("flash_attn_decode_partial_h128_c64_r8")]] kernel partial_f32 flash_attn_decode_partial<128, 64, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c64_r16")]] kernel partial_f32 flash_attn_decode_partial<128, 64, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c64_r32")]] kernel partial_f32 flash_attn_decode_partial<128, 64, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c128_r8")]] kernel partial_f32 flash_attn_decode_partial<128, 128, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<128, 128, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c128_r32")]] kernel partial_f32 flash_attn_decode_partial<128, 128, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c256_r16")]] kernel partial_f32 flash_attn_decode_partial<128, 256, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h128_c256_r32")]] kernel partial_f32 flash_attn_decode_partial<128, 256, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c64_r8")]] kernel partial_f32 flash_attn_decode_partial<256, 64, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c64_r16")]] kernel partial_f32 flash_attn_decode_partial<256, 64, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c64_r32")]] kernel partial_f32 flash_attn_decode_partial<256, 64, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c128_r8")]] kernel partial_f32 flash_attn_decode_partial<256, 128, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c128_r32")]] kernel partial_f32 flash_attn_decode_partial<256, 128, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<256, 256, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c256_r16")]] kernel partial_f32 flash_attn_decode_partial<256, 256, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h256_c256_r32")]] kernel partial_f32 flash_attn_decode_partial<256, 256, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c64_r8")]] kernel partial_f32 flash_attn_decode_partial<512, 64, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c64_r16")]] kernel partial_f32 flash_attn_decode_partial<512, 64, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c64_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 64, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c128_r8")]] kernel partial_f32 flash_attn_decode_partial<512, 128, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<512, 128, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 8, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c256_r16")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 16, float4>;
+template [[host_name("flash_attn_decode_partial_h512_c256_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 32, float4>;
+
+template [[host_name("flash_attn_decode_reduce_h64_c256")]] kernel reduce_f32 flash_attn_decode_reduce<64, 256>;
+template [[host_name("flash_attn_decode_reduce_h80_c256")]] kernel reduce_f32 flash_attn_decode_reduce<80, 256>;
+template [[host_name("flash_attn_decode_reduce_h96_c256")]] kernel reduce_f32 flash_attn_decode_reduce<96, 256>;
+template [[host_name("flash_attn_decode_reduce_h192_c128")]] kernel reduce_f32 flash_attn_decode_reduce<192, 128>;
+template [[host_name("flash_attn_decode_reduce_h128_c64")]] kernel reduce_f32 flash_attn_decode_reduce<128, 64>;
+template [[host_name("flash_attn_decode_reduce_h128_c128")]] kernel reduce_f32 flash_attn_decode_reduce<128, 128>;
+template [[host_name("flash_attn_decode_reduce_h128_c256")]] kernel reduce_f32 flash_attn_decode_reduce<128, 256>;
+template [[host_name("flash_attn_decode_reduce_h256_c64")]] kernel reduce_f32 flash_attn_decode_reduce<256, 64>;
+template [[host_name("flash_attn_decode_reduce_h256_c128")]] kernel reduce_f32 flash_attn_decode_reduce<256, 128>;
+template [[host_name("flash_attn_decode_reduce_h256_c256")]] kernel reduce_f32 flash_attn_decode_reduce<256, 256>;
+template [[host_name("flash_attn_decode_reduce_h512_c64")]] kernel reduce_f32 flash_attn_decode_reduce<512, 64>;
+template [[host_name("flash_attn_decode_reduce_h512_c128")]] kernel reduce_f32 flash_attn_decode_reduce<512, 128>;
+template [[host_name("flash_attn_decode_reduce_h512_c256")]] kernel reduce_f32 flash_attn_decode_reduce<512, 256>;
+#line 1 "flash_attn_rows.metal"
+// Flash attention by query rows.
+
+#line 4 "flash_attn_rows.metal"
+#line 1 "attn_rows.h"
+// Attention of query rows over a key-value cache, each row on its own lanes of a simdgroup.
+
+#ifndef INGOT_ATTN_ROWS_H
+#define INGOT_ATTN_ROWS_H
+
+#line 7 "attn_rows.h"
+#line 8 "attn_rows.h"
+
+// D: head dimension. R: lanes of a query row, so 32 / R rows per simdgroup. G: simdgroups of a full threadgroup. KV: four
+// elements of a cache, float4, half4 or ushort4 for bf16.
 // A lane owns the float4s dl, dl + R, ... of the head dimension, dl = lane % R.
 //
 // The simdgroup walks the keys that any of its rows sees, so control flow is uniform around the shuffles; a row takes part
 // only in its own keys, which makes what lies outside its window irrelevant, NaN included.
 // Online softmax: Milakov and Gimelshein, arXiv:1805.02867; FlashAttention, Dao et al., arXiv:2205.14135.
-template <uint D, uint R, uint G>
-INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, device const float4* v, device float* o,
+template <uint D, uint R, uint G, typename KV>
+INGOT_FUNC void ingot_attn_rows(device const float4* q, device const KV* k, device const KV* v, device float* o,
                                 uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
-                                uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
+                                uint kv_pos, uint out_bf16, uint capacity, float softcap,
+                                device const float* sinks, bool has_sinks, uint tile, uint batch_head, uint simdgroup,
                                 uint lane) {
     const uint quads = D / 4u / R;
     const uint rows = 32u / R;
@@ -753,7 +1102,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
         float score = 0.0f;
 #pragma unroll
         for (uint i = 0u; i < quads; i++) {
-            float4 value = k[at + ulong(i * R)];
+            float4 value = ingot_kv4(k[at + ulong(i * R)]);
             score = fma(query[4u * i], value.x, score);
             score = fma(query[4u * i + 1u], value.y, score);
             score = fma(query[4u * i + 2u], value.z, score);
@@ -764,7 +1113,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
             score += simd_shuffle_xor(score, ushort(m));
         }
         if (key >= first && key < end) {
-            score *= scale;
+            score = ingot_softcap(score * scale, softcap);
             float most_now = fmax(most, score);
             float keep = precise::exp(most - most_now);
             float p = precise::exp(score - most_now);
@@ -772,7 +1121,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
             most = most_now;
 #pragma unroll
             for (uint i = 0u; i < quads; i++) {
-                float4 value = v[at + ulong(i * R)];
+                float4 value = ingot_kv4(v[at + ulong(i * R)]);
                 sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
                 sum[4u * i + 1u] = fma(p, value.y, sum[4u * i + 1u] * keep);
                 sum[4u * i + 2u] = fma(p, value.z, sum[4u * i + 2u] * keep);
@@ -783,25 +1132,24 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
     }
 
     if (live) {
+        if (has_sinks && weight != 0.0f) {
+            float sink = sinks[head];
+            float most_now = fmax(most, sink);
+            float keep = precise::exp(most - most_now);
+            weight = fma(weight, keep, precise::exp(sink - most_now));
+#pragma unroll
+            for (uint i = 0u; i < D / R; i++) {
+                sum[i] *= keep;
+            }
+        }
         // No key seen: weight is exactly 0. A NaN weight is not, and stays visible.
         float inverse = weight == 0.0f ? 0.0f : 1.0f / weight;
         ulong out = row * 4ul;
-        if (out_bf16 != 0u) {
-            device bfloat* o16 = (device bfloat*)o;
 #pragma unroll
-            for (uint i = 0u; i < quads; i++) {
+        for (uint i = 0u; i < quads; i++) {
 #pragma unroll
-                for (uint j = 0u; j < 4u; j++) {
-                    o16[out + ulong(i * R * 4u + j)] = bfloat(sum[4u * i + j] * inverse);
-                }
-            }
-        } else {
-#pragma unroll
-            for (uint i = 0u; i < quads; i++) {
-#pragma unroll
-                for (uint j = 0u; j < 4u; j++) {
-                    o[out + ulong(i * R * 4u + j)] = sum[4u * i + j] * inverse;
-                }
+            for (uint j = 0u; j < 4u; j++) {
+                ingot_attn_store(o, out + ulong(i * R * 4u + j), sum[4u * i + j] * inverse, out_bf16);
             }
         }
     }
@@ -817,37 +1165,172 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
 //
 // Tkv, q_pos and kv_pos are read on the device; Tkv is limited to capacity, which is also the stride of a batch in K and V.
 //
-// Slots: 0 q f32 [B, Tq, H, 128], 1 k f32 [B, capacity, Hkv, 128], 2 v as k, 3 o f32 or bf16 [B, Tq, H, 128] (f32: may be
-//        q itself), 4 B, 5 Tq, 6 Tkv u32 (device), 7 H, 8 Hkv (divides H), 9 window (0: all), 10 scale f32,
+// Kernels: flash_attn_rows_h{D}_r{R}_g{G} for caches of f32, with _f16 or _bf16 behind for the others. D is the head
+// dimension, R the lanes of a query row, G the simdgroups of a full threadgroup.
+//
+// Slots: 0 q f32 [B, Tq, H, D], 1 k f32, f16 or bf16 [B, capacity, Hkv, D], 2 v as k, 3 o f32 or bf16 [B, Tq, H, D] (f32:
+//        may be q itself), 4 B, 5 Tq, 6 Tkv u32 (device), 7 H, 8 Hkv (divides H), 9 window (0: all), 10 scale f32,
 //        11 q_pos u32 (device), 12 kv_pos u32 (device), 13 out_bf16, 14 capacity in positions.
-// Geometry: ceil(Tq / 32) x (B H) threadgroups; eight lanes per query row, four rows per simdgroup, eight simdgroups
-//           (256 threads), or as few as cover Tq if that is less than 32: ceil(Tq / 4).
-//           q, k and v start at a multiple of 16 bytes.
+// Geometry: ceil(Tq / rows) x (B H) threadgroups, rows = G 32 / R; 32 / R query rows per simdgroup, G simdgroups, or as few
+//           as cover Tq if that is less than rows. q, k and v start at a multiple of 16 bytes.
 // Threadgroup memory: none.
-kernel void flash_attn_rows_h128_r8_g8(device const float4* q [[buffer(0)]],
-                                       device const float4* k [[buffer(1)]],
-                                       device const float4* v [[buffer(2)]],
-                                       device float* o [[buffer(3)]],
-                                       constant uint& B [[buffer(4)]],
-                                       constant uint& Tq [[buffer(5)]],
-                                       device const uint* Tkv [[buffer(6)]],
-                                       constant uint& H [[buffer(7)]],
-                                       constant uint& Hkv [[buffer(8)]],
-                                       constant uint& window [[buffer(9)]],
-                                       constant float& scale [[buffer(10)]],
-                                       device const uint* q_pos [[buffer(11)]],
-                                       device const uint* kv_pos [[buffer(12)]],
-                                       constant uint& out_bf16 [[buffer(13)]],
-                                       constant uint& capacity [[buffer(14)]],
-                                       uint2 tile [[threadgroup_position_in_grid]],
-                                       uint simdgroup [[simdgroup_index_in_threadgroup]],
-                                       uint lane [[thread_index_in_simdgroup]]) {
+template <uint D, uint R, uint G, typename KV>
+kernel void flash_attn_rows(device const float4* q [[buffer(0)]],
+                            device const KV* k [[buffer(1)]],
+                            device const KV* v [[buffer(2)]],
+                            device float* o [[buffer(3)]],
+                            constant uint& B [[buffer(4)]],
+                            constant uint& Tq [[buffer(5)]],
+                            device const uint* Tkv [[buffer(6)]],
+                            constant uint& H [[buffer(7)]],
+                            constant uint& Hkv [[buffer(8)]],
+                            constant uint& window [[buffer(9)]],
+                            constant float& scale [[buffer(10)]],
+                            device const uint* q_pos [[buffer(11)]],
+                            device const uint* kv_pos [[buffer(12)]],
+                            constant uint& out_bf16 [[buffer(13)]],
+                            constant uint& capacity [[buffer(14)]],
+                            uint2 tile [[threadgroup_position_in_grid]],
+                            uint simdgroup [[simdgroup_index_in_threadgroup]],
+                            uint lane [[thread_index_in_simdgroup]]) {
     if (ulong(tile.y) >= ulong(B) * ulong(H)) {
         return;
     }
-    ingot_attn_rows<128, 8, 8>(q, k, v, o, Tq, Tkv[0], H, Hkv, window, scale, q_pos[0], kv_pos[0], out_bf16, capacity,
-                               tile.x, tile.y, simdgroup, lane);
+    ingot_attn_rows<D, R, G, KV>(q, k, v, o, Tq, Tkv[0], H, Hkv, window, scale, q_pos[0], kv_pos[0], out_bf16, capacity,
+                                 0.0f, (device const float*)q, false, tile.x, tile.y, simdgroup, lane);
 }
+
+// flash_attn_rows with a cap on the scores and attention sinks: each score is capped, softcap tanh(score / softcap), if
+// softcap is positive and finite, and e^sinks[h] is added to the denominator of the softmax of every query that sees a key.
+//
+// Kernels: flash_attn_rows_h{D}_r{R}_g{G}_opt, _f16_opt and _bf16_opt.
+//
+// Slots: those of flash_attn_rows; 15 softcap f32, 16 sinks f32 [H] (bound but not read if has_sinks is 0), 17 has_sinks.
+// Geometry: that of flash_attn_rows.
+// Threadgroup memory: none.
+// Sources: softcap, Gemma 2 report, arXiv:2408.00118; sinks, Xiao et al., arXiv:2309.17453.
+template <uint D, uint R, uint G, typename KV>
+kernel void flash_attn_rows_opt(device const float4* q [[buffer(0)]],
+                                device const KV* k [[buffer(1)]],
+                                device const KV* v [[buffer(2)]],
+                                device float* o [[buffer(3)]],
+                                constant uint& B [[buffer(4)]],
+                                constant uint& Tq [[buffer(5)]],
+                                device const uint* Tkv [[buffer(6)]],
+                                constant uint& H [[buffer(7)]],
+                                constant uint& Hkv [[buffer(8)]],
+                                constant uint& window [[buffer(9)]],
+                                constant float& scale [[buffer(10)]],
+                                device const uint* q_pos [[buffer(11)]],
+                                device const uint* kv_pos [[buffer(12)]],
+                                constant uint& out_bf16 [[buffer(13)]],
+                                constant uint& capacity [[buffer(14)]],
+                                constant float& softcap [[buffer(15)]],
+                                device const float* sinks [[buffer(16)]],
+                                constant uint& has_sinks [[buffer(17)]],
+                                uint2 tile [[threadgroup_position_in_grid]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                uint lane [[thread_index_in_simdgroup]]) {
+    if (ulong(tile.y) >= ulong(B) * ulong(H)) {
+        return;
+    }
+    ingot_attn_rows<D, R, G, KV>(q, k, v, o, Tq, Tkv[0], H, Hkv, window, scale, q_pos[0], kv_pos[0], out_bf16, capacity,
+                                 softcap, sinks, has_sinks != 0u, tile.x, tile.y, simdgroup, lane);
+}
+
+typedef decltype(flash_attn_rows<128, 8, 8, float4>) rows_f32;
+typedef decltype(flash_attn_rows<128, 8, 8, half4>) rows_f16;
+typedef decltype(flash_attn_rows<128, 8, 8, ushort4>) rows_bf16;
+typedef decltype(flash_attn_rows_opt<128, 8, 8, float4>) rows_f32_opt;
+typedef decltype(flash_attn_rows_opt<128, 8, 8, half4>) rows_f16_opt;
+typedef decltype(flash_attn_rows_opt<128, 8, 8, ushort4>) rows_bf16_opt;
+
+// What is launched unless another setting is asked for, every cache, and with fewer simdgroups for devices that do not take
+// as many threads:
+template [[host_name("flash_attn_rows_h64_r8_g8")]] kernel rows_f32 flash_attn_rows<64, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h80_r4_g8")]] kernel rows_f32 flash_attn_rows<80, 4, 8, float4>;
+template [[host_name("flash_attn_rows_h96_r8_g8")]] kernel rows_f32 flash_attn_rows<96, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h128_r8_g8")]] kernel rows_f32 flash_attn_rows<128, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h192_r16_g8")]] kernel rows_f32 flash_attn_rows<192, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h192_r16_g16")]] kernel rows_f32 flash_attn_rows<192, 16, 16, float4>;
+template [[host_name("flash_attn_rows_h256_r16_g8")]] kernel rows_f32 flash_attn_rows<256, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h256_r16_g32")]] kernel rows_f32 flash_attn_rows<256, 16, 32, float4>;
+template [[host_name("flash_attn_rows_h512_r32_g8")]] kernel rows_f32 flash_attn_rows<512, 32, 8, float4>;
+template [[host_name("flash_attn_rows_h512_r32_g32")]] kernel rows_f32 flash_attn_rows<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h64_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<64, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h80_r4_g8_f16")]] kernel rows_f16 flash_attn_rows<80, 4, 8, half4>;
+template [[host_name("flash_attn_rows_h96_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<96, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h128_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<128, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h192_r16_g8_f16")]] kernel rows_f16 flash_attn_rows<192, 16, 8, half4>;
+template [[host_name("flash_attn_rows_h192_r16_g16_f16")]] kernel rows_f16 flash_attn_rows<192, 16, 16, half4>;
+template [[host_name("flash_attn_rows_h256_r16_g8_f16")]] kernel rows_f16 flash_attn_rows<256, 16, 8, half4>;
+template [[host_name("flash_attn_rows_h256_r16_g32_f16")]] kernel rows_f16 flash_attn_rows<256, 16, 32, half4>;
+template [[host_name("flash_attn_rows_h512_r32_g8_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 8, half4>;
+template [[host_name("flash_attn_rows_h512_r32_g32_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h64_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<64, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h80_r4_g8_bf16")]] kernel rows_bf16 flash_attn_rows<80, 4, 8, ushort4>;
+template [[host_name("flash_attn_rows_h96_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<96, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h128_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<128, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h192_r16_g8_bf16")]] kernel rows_bf16 flash_attn_rows<192, 16, 8, ushort4>;
+template [[host_name("flash_attn_rows_h192_r16_g16_bf16")]] kernel rows_bf16 flash_attn_rows<192, 16, 16, ushort4>;
+template [[host_name("flash_attn_rows_h256_r16_g8_bf16")]] kernel rows_bf16 flash_attn_rows<256, 16, 8, ushort4>;
+template [[host_name("flash_attn_rows_h256_r16_g32_bf16")]] kernel rows_bf16 flash_attn_rows<256, 16, 32, ushort4>;
+template [[host_name("flash_attn_rows_h512_r32_g8_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 8, ushort4>;
+template [[host_name("flash_attn_rows_h512_r32_g32_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 32, ushort4>;
+template [[host_name("flash_attn_rows_h64_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<64, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h80_r4_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<80, 4, 8, float4>;
+template [[host_name("flash_attn_rows_h96_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<96, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h128_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<128, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h192_r16_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<192, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h192_r16_g16_opt")]] kernel rows_f32_opt flash_attn_rows_opt<192, 16, 16, float4>;
+template [[host_name("flash_attn_rows_h256_r16_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<256, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h256_r16_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<256, 16, 32, float4>;
+template [[host_name("flash_attn_rows_h512_r32_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 8, float4>;
+template [[host_name("flash_attn_rows_h512_r32_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h64_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<64, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h80_r4_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<80, 4, 8, half4>;
+template [[host_name("flash_attn_rows_h96_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<96, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h128_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<128, 8, 8, half4>;
+template [[host_name("flash_attn_rows_h192_r16_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<192, 16, 8, half4>;
+template [[host_name("flash_attn_rows_h192_r16_g16_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<192, 16, 16, half4>;
+template [[host_name("flash_attn_rows_h256_r16_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<256, 16, 8, half4>;
+template [[host_name("flash_attn_rows_h256_r16_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<256, 16, 32, half4>;
+template [[host_name("flash_attn_rows_h512_r32_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 8, half4>;
+template [[host_name("flash_attn_rows_h512_r32_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h64_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<64, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h80_r4_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<80, 4, 8, ushort4>;
+template [[host_name("flash_attn_rows_h96_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<96, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h128_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<128, 8, 8, ushort4>;
+template [[host_name("flash_attn_rows_h192_r16_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<192, 16, 8, ushort4>;
+template [[host_name("flash_attn_rows_h192_r16_g16_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<192, 16, 16, ushort4>;
+template [[host_name("flash_attn_rows_h256_r16_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<256, 16, 8, ushort4>;
+template [[host_name("flash_attn_rows_h256_r16_g32_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<256, 16, 32, ushort4>;
+template [[host_name("flash_attn_rows_h512_r32_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<512, 32, 8, ushort4>;
+template [[host_name("flash_attn_rows_h512_r32_g32_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<512, 32, 32, ushort4>;
+
+// Other settings, for tuning:
+template [[host_name("flash_attn_rows_h128_r8_g16")]] kernel rows_f32 flash_attn_rows<128, 8, 16, float4>;
+template [[host_name("flash_attn_rows_h128_r8_g32")]] kernel rows_f32 flash_attn_rows<128, 8, 32, float4>;
+template [[host_name("flash_attn_rows_h128_r16_g8")]] kernel rows_f32 flash_attn_rows<128, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h128_r16_g16")]] kernel rows_f32 flash_attn_rows<128, 16, 16, float4>;
+template [[host_name("flash_attn_rows_h128_r16_g32")]] kernel rows_f32 flash_attn_rows<128, 16, 32, float4>;
+template [[host_name("flash_attn_rows_h128_r32_g8")]] kernel rows_f32 flash_attn_rows<128, 32, 8, float4>;
+template [[host_name("flash_attn_rows_h128_r32_g16")]] kernel rows_f32 flash_attn_rows<128, 32, 16, float4>;
+template [[host_name("flash_attn_rows_h128_r32_g32")]] kernel rows_f32 flash_attn_rows<128, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h256_r8_g8")]] kernel rows_f32 flash_attn_rows<256, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h256_r8_g16")]] kernel rows_f32 flash_attn_rows<256, 8, 16, float4>;
+template [[host_name("flash_attn_rows_h256_r8_g32")]] kernel rows_f32 flash_attn_rows<256, 8, 32, float4>;
+template [[host_name("flash_attn_rows_h256_r16_g16")]] kernel rows_f32 flash_attn_rows<256, 16, 16, float4>;
+template [[host_name("flash_attn_rows_h256_r32_g8")]] kernel rows_f32 flash_attn_rows<256, 32, 8, float4>;
+template [[host_name("flash_attn_rows_h256_r32_g16")]] kernel rows_f32 flash_attn_rows<256, 32, 16, float4>;
+template [[host_name("flash_attn_rows_h256_r32_g32")]] kernel rows_f32 flash_attn_rows<256, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h512_r8_g8")]] kernel rows_f32 flash_attn_rows<512, 8, 8, float4>;
+template [[host_name("flash_attn_rows_h512_r8_g16")]] kernel rows_f32 flash_attn_rows<512, 8, 16, float4>;
+template [[host_name("flash_attn_rows_h512_r8_g32")]] kernel rows_f32 flash_attn_rows<512, 8, 32, float4>;
+template [[host_name("flash_attn_rows_h512_r16_g8")]] kernel rows_f32 flash_attn_rows<512, 16, 8, float4>;
+template [[host_name("flash_attn_rows_h512_r16_g16")]] kernel rows_f32 flash_attn_rows<512, 16, 16, float4>;
+template [[host_name("flash_attn_rows_h512_r16_g32")]] kernel rows_f32 flash_attn_rows<512, 16, 32, float4>;
+template [[host_name("flash_attn_rows_h512_r32_g16")]] kernel rows_f32 flash_attn_rows<512, 32, 16, float4>;
 #line 1 "gated_mlp.metal"
 // The middle of a gated feed-forward block (Shazeer, arXiv:2002.05202): the activated gate times up.
 
@@ -2328,77 +2811,46 @@ kernel void kv_ring_densify_b16(device const ushort* src [[buffer(0)]],
 }
 #line 1 "qkv_rope.metal"
 // Per-head RMS normalisation, rotary position embedding and the key-value cache store of one attention layer.
+//
+// Sources: RoPE, Su et al., arXiv:2104.09864, with the halves paired as in GPT-NeoX and Gemma; query and key norms as in
+// Gemma 3, arXiv:2503.19786.
 
-#line 4 "qkv_rope.metal"
+#line 7 "qkv_rope.metal"
+#line 1 "qkv_rope.h"
+// Per-head RMS normalisation and rotary position embedding of one attention layer's queries, keys and values.
+
+#ifndef INGOT_QKV_ROPE_H
+#define INGOT_QKV_ROPE_H
+
+#line 7 "qkv_rope.h"
 
 #define INGOT_ROPE_GROUP_ROWS 8u    // head rows of a threadgroup: one simdgroup each
 
-// For every position t and head: y = x / sqrt(mean(x^2) + eps) * weight (V: only if v_norm is not 0), then for Q and K
-// the rotation of the pairs (y[p], y[p + D/2]), p < rotary_dim / 2, by the angle (pos + t) * inv_freq[p]:
-//   y[p] cos - y[p + D/2] sin,  y[p + D/2] cos + y[p] sin
-// Q, K and V are rewritten in place; K and V also go to dst_k and dst_v from element kv_offset on.
-//
-// pos and kv_offset are read on the device. A store that would not fit the capacity, or positions beyond 32 bits, make the
-// whole launch a no-op: Q, K and V stay as they were.
-//
-// Slots: 0 q f32 [T, Hq, D], 1 k f32 [T, Hkv, D], 2 v f32 [T, Hkv, D], 3 q_weight f32 [D], 4 k_weight f32 [D],
-//        5 v_weight f32 [D] (bound but not read if v_norm is 0), 6 T, 7 Hq, 8 Hkv, 9 D (even), 10 rotary_dim (even, <= D),
-//        11 pos u32 (device), 13 eps f32, 14 dst_k f32 [capacity], 15 dst_v f32 [capacity], 16 kv_offset u32 (device),
-//        17 capacity in elements, 18 inv_freq f32 [rotary_dim / 2], from the host: a device pow is some ulps off, and the
-//        position multiplies them; 19 v_norm.
-// Geometry: one simdgroup of 32 lanes per head row, eight rows per threadgroup of 256 threads,
-//           ceil(T (Hq + 2 Hkv) / 8) threadgroups.
-// Threadgroup memory: none.
-// Sources: RoPE, Su et al., arXiv:2104.09864, with the halves paired as in GPT-NeoX and Gemma; query and key norms as in
-// Gemma 3, arXiv:2503.19786.
-kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
-                                  device float* k [[buffer(1)]],
-                                  device float* v [[buffer(2)]],
-                                  device const float* q_weight [[buffer(3)]],
-                                  device const float* k_weight [[buffer(4)]],
-                                  device const float* v_weight [[buffer(5)]],
-                                  constant uint& T [[buffer(6)]],
-                                  constant uint& Hq [[buffer(7)]],
-                                  constant uint& Hkv [[buffer(8)]],
-                                  constant uint& D [[buffer(9)]],
-                                  constant uint& rotary_dim [[buffer(10)]],
-                                  device const uint* pos [[buffer(11)]],
-                                  constant float& eps [[buffer(13)]],
-                                  device float* dst_k [[buffer(14)]],
-                                  device float* dst_v [[buffer(15)]],
-                                  device const uint* kv_offset [[buffer(16)]],
-                                  constant uint& capacity [[buffer(17)]],
-                                  device const float* inv_freq [[buffer(18)]],
-                                  constant uint& v_norm [[buffer(19)]],
-                                  uint tile [[threadgroup_position_in_grid]],
-                                  uint lane [[thread_index_in_simdgroup]],
-                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-    ulong q_rows = ulong(T) * ulong(Hq);
-    ulong kv_rows = ulong(T) * ulong(Hkv);
-    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
-    if (row >= q_rows + 2ul * kv_rows) {
-        return;
-    }
-    ulong span = kv_rows * ulong(D);
-    ulong offset = ulong(kv_offset[0]);
-    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
-        return;
-    }
-    uint first = pos[0];
-    if (first > 0xffffffffu - (T - 1u)) {
-        return;
-    }
+INGOT_FUNC void ingot_cache_store(device float* cache, ulong at, float x) { cache[at] = x; }
+INGOT_FUNC void ingot_cache_store(device half* cache, ulong at, float x) { cache[at] = half(x); }
+INGOT_FUNC void ingot_cache_store(device bfloat* cache, ulong at, float x) { cache[at] = bfloat(x); }
 
+// For every position t and head: y = x / sqrt(mean(x^2) + eps) * weight (V: only if v_norm is not 0), then for Q and K
+// the rotation of the pairs (y[p], y[p + D/2]), p < rotary_dim / 2, by the angle (first + t) * inv_freq[p]:
+//   y[p] cos - y[p + D/2] sin,  y[p + D/2] cos + y[p] sin
+// Q, K and V are rewritten in place; if there are caches, K and V also go to dst_k and dst_v from element `offset` on, which
+// must fit. first + T must be at most 2^32. A simdgroup takes the head row; one behind the last does nothing.
+template <typename C>
+INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v, device const float* q_weight,
+                               device const float* k_weight, device const float* v_weight, ulong q_rows, ulong kv_rows,
+                               uint Hq, uint Hkv, uint D, uint rotary_dim, uint first, float eps, bool caches,
+                               device C* dst_k, device C* dst_v, ulong offset, device const float* inv_freq, uint v_norm,
+                               ulong row, uint lane) {
     device float* x = q;
     device const float* weight = q_weight;
-    device float* cache = dst_k;
+    device C* cache = dst_k;
     uint heads = Hq;
     bool store = false;
     bool norm = true;
     bool rotate = true;
     if (row >= q_rows) {
         row -= q_rows;
-        store = true;
+        store = caches;
         heads = Hkv;
         if (row < kv_rows) {
             x = k;
@@ -2450,10 +2902,155 @@ kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
         x[low] = a;
         x[high] = b;
         if (store) {
-            cache[to + ulong(p)] = a;
-            cache[to + ulong(p) + ulong(half_dim)] = b;
+            ingot_cache_store(cache, to + ulong(p), a);
+            ingot_cache_store(cache, to + ulong(p) + ulong(half_dim), b);
         }
     }
+}
+
+// Whether the positions first, first + 1, ... of T rows are all 32-bit numbers. T is not 0.
+INGOT_FUNC bool ingot_positions_fit(uint first, uint T) { return first <= 0xffffffffu - (T - 1u); }
+
+#endif
+#line 8 "qkv_rope.metal"
+
+// For every position t and head: y = x / sqrt(mean(x^2) + eps) * weight (V: only if v_norm is not 0), then for Q and K
+// the rotation of the pairs (y[p], y[p + D/2]), p < rotary_dim / 2, by the angle (pos + t) * inv_freq[p]:
+//   y[p] cos - y[p + D/2] sin,  y[p + D/2] cos + y[p] sin
+// Q, K and V are rewritten in place; K and V also go to dst_k and dst_v from element kv_offset on.
+//
+// pos and kv_offset are read on the device. A store that would not fit the capacity, or positions beyond 32 bits, make the
+// whole launch a no-op: Q, K and V stay as they were.
+//
+// Kernels: rms_qkv_rope_kv_store for caches of f32, with _f16 or _bf16 behind for the others, which get rounded numbers, to
+// nearest, ties to even; Q, K and V are not rounded.
+//
+// Slots: 0 q f32 [T, Hq, D], 1 k f32 [T, Hkv, D], 2 v f32 [T, Hkv, D], 3 q_weight f32 [D], 4 k_weight f32 [D],
+//        5 v_weight f32 [D] (bound but not read if v_norm is 0), 6 T, 7 Hq, 8 Hkv, 9 D (even), 10 rotary_dim (even, <= D),
+//        11 pos u32 (device), 13 eps f32, 14 dst_k f32, f16 or bf16 [capacity], 15 dst_v as dst_k, 16 kv_offset u32
+//        (device), 17 capacity in elements, 18 inv_freq f32 [rotary_dim / 2], from the host: a device pow is some ulps off,
+//        and the position multiplies them; 19 v_norm.
+// Geometry: one simdgroup of 32 lanes per head row, eight rows per threadgroup of 256 threads,
+//           ceil(T (Hq + 2 Hkv) / 8) threadgroups.
+// Threadgroup memory: none.
+template <typename C>
+kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
+                                  device float* k [[buffer(1)]],
+                                  device float* v [[buffer(2)]],
+                                  device const float* q_weight [[buffer(3)]],
+                                  device const float* k_weight [[buffer(4)]],
+                                  device const float* v_weight [[buffer(5)]],
+                                  constant uint& T [[buffer(6)]],
+                                  constant uint& Hq [[buffer(7)]],
+                                  constant uint& Hkv [[buffer(8)]],
+                                  constant uint& D [[buffer(9)]],
+                                  constant uint& rotary_dim [[buffer(10)]],
+                                  device const uint* pos [[buffer(11)]],
+                                  constant float& eps [[buffer(13)]],
+                                  device C* dst_k [[buffer(14)]],
+                                  device C* dst_v [[buffer(15)]],
+                                  device const uint* kv_offset [[buffer(16)]],
+                                  constant uint& capacity [[buffer(17)]],
+                                  device const float* inv_freq [[buffer(18)]],
+                                  constant uint& v_norm [[buffer(19)]],
+                                  uint tile [[threadgroup_position_in_grid]],
+                                  uint lane [[thread_index_in_simdgroup]],
+                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    if (row >= q_rows + 2ul * kv_rows) {
+        return;
+    }
+    ulong span = kv_rows * ulong(D);
+    ulong offset = ulong(kv_offset[0]);
+    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
+        return;
+    }
+    uint first = pos[0];
+    if (!ingot_positions_fit(first, T)) {
+        return;
+    }
+    ingot_qkv_rope<C>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, true, dst_k,
+                      dst_v, offset, inv_freq, v_norm, row, lane);
+}
+
+typedef decltype(rms_qkv_rope_kv_store<float>) store_f32;
+typedef decltype(rms_qkv_rope_kv_store<half>) store_f16;
+typedef decltype(rms_qkv_rope_kv_store<bfloat>) store_bf16;
+
+template [[host_name("rms_qkv_rope_kv_store")]] kernel store_f32 rms_qkv_rope_kv_store<float>;
+template [[host_name("rms_qkv_rope_kv_store_f16")]] kernel store_f16 rms_qkv_rope_kv_store<half>;
+template [[host_name("rms_qkv_rope_kv_store_bf16")]] kernel store_bf16 rms_qkv_rope_kv_store<bfloat>;
+
+// The norms and rotations of rms_qkv_rope_kv_store without caches. pos is a number of the host. Positions beyond 32 bits
+// make the whole launch a no-op. If Hkv is 0, there are queries only, and k, v and their weights are bound but not used.
+//
+// Slots: 0 q f32 [T, Hq, D], 1 k f32 [T, Hkv, D], 2 v f32 [T, Hkv, D], 3 q_weight f32 [D], 4 k_weight f32 [D],
+//        5 v_weight f32 [D] (bound but not read if v_norm is 0), 6 T, 7 Hq, 8 Hkv, 9 D (even), 10 rotary_dim (even, <= D),
+//        11 pos, 13 eps f32, 18 inv_freq f32 [rotary_dim / 2], 19 v_norm.
+// Geometry: that of rms_qkv_rope_kv_store.
+// Threadgroup memory: none.
+kernel void rms_qkv_rope(device float* q [[buffer(0)]],
+                         device float* k [[buffer(1)]],
+                         device float* v [[buffer(2)]],
+                         device const float* q_weight [[buffer(3)]],
+                         device const float* k_weight [[buffer(4)]],
+                         device const float* v_weight [[buffer(5)]],
+                         constant uint& T [[buffer(6)]],
+                         constant uint& Hq [[buffer(7)]],
+                         constant uint& Hkv [[buffer(8)]],
+                         constant uint& D [[buffer(9)]],
+                         constant uint& rotary_dim [[buffer(10)]],
+                         constant uint& pos [[buffer(11)]],
+                         constant float& eps [[buffer(13)]],
+                         device const float* inv_freq [[buffer(18)]],
+                         constant uint& v_norm [[buffer(19)]],
+                         uint tile [[threadgroup_position_in_grid]],
+                         uint lane [[thread_index_in_simdgroup]],
+                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    if (row >= q_rows + 2ul * kv_rows || !ingot_positions_fit(pos, T)) {
+        return;
+    }
+    ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, pos, eps, false, k, v,
+                          0ul, inv_freq, v_norm, row, lane);
+}
+
+// rms_qkv_rope with a position that is read on the device.
+//
+// Slots: those of rms_qkv_rope, but 11 pos u32 (device).
+// Geometry: that of rms_qkv_rope_kv_store.
+// Threadgroup memory: none.
+kernel void rms_qkv_rope_posbuf(device float* q [[buffer(0)]],
+                                device float* k [[buffer(1)]],
+                                device float* v [[buffer(2)]],
+                                device const float* q_weight [[buffer(3)]],
+                                device const float* k_weight [[buffer(4)]],
+                                device const float* v_weight [[buffer(5)]],
+                                constant uint& T [[buffer(6)]],
+                                constant uint& Hq [[buffer(7)]],
+                                constant uint& Hkv [[buffer(8)]],
+                                constant uint& D [[buffer(9)]],
+                                constant uint& rotary_dim [[buffer(10)]],
+                                device const uint* pos [[buffer(11)]],
+                                constant float& eps [[buffer(13)]],
+                                device const float* inv_freq [[buffer(18)]],
+                                constant uint& v_norm [[buffer(19)]],
+                                uint tile [[threadgroup_position_in_grid]],
+                                uint lane [[thread_index_in_simdgroup]],
+                                uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    uint first = pos[0];
+    if (row >= q_rows + 2ul * kv_rows || !ingot_positions_fit(first, T)) {
+        return;
+    }
+    ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, false, k, v,
+                          0ul, inv_freq, v_norm, row, lane);
 }
 #line 1 "rms_norm.metal"
 // RMS normalisation of rows (Zhang and Sennrich, arXiv:1910.07467). The weight multiplies as it is: Gemma's (1 + w) is

@@ -11,10 +11,16 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
+// AttnHeadDim is the head dimension of cases that do not name one.
+const AttnHeadDim = 128
+
 type attnCase struct {
 	b, tq, h, hkv, capacity, window int
 	tkv, qPos, kvPos                uint32
 	scale                           float64 // of the data; 0 for 1
+	d                               int     // 0 for AttnHeadDim
+	softcap                         float32
+	sinks                           bool
 }
 
 type attnSetup struct {
@@ -31,34 +37,37 @@ func newAttn(t testing.TB, rt *runtime.Runtime, r *rand.Rand, c attnCase) *attnS
 	if c.scale == 0 {
 		c.scale = 1
 	}
+	if c.d == 0 {
+		c.d = AttnHeadDim
+	}
 	s := &attnSetup{attnCase: c}
-	scale := float32(1 / math.Sqrt(AttnHeadDim))
+	scale := float32(1 / math.Sqrt(float64(c.d)))
 	s.host = oracle.Attention{
-		Q: normals(r, c.b*c.tq*c.h*AttnHeadDim, c.scale), K: normals(r, c.b*c.capacity*c.hkv*AttnHeadDim, c.scale), V: normals(r, c.b*c.capacity*c.hkv*AttnHeadDim, 1),
-		B: c.b, Tq: c.tq, H: c.h, Hkv: c.hkv, D: AttnHeadDim, Capacity: c.capacity, Tkv: uint64(c.tkv), QPos: uint64(c.qPos), KVPos: uint64(c.kvPos),
-		Window: uint64(c.window), Scale: float64(scale)}
+		Q: normals(r, c.b*c.tq*c.h*c.d, c.scale), K: normals(r, c.b*c.capacity*c.hkv*c.d, c.scale), V: normals(r, c.b*c.capacity*c.hkv*c.d, 1),
+		B: c.b, Tq: c.tq, H: c.h, Hkv: c.hkv, D: c.d, Capacity: c.capacity, Tkv: uint64(c.tkv), QPos: uint64(c.qPos), KVPos: uint64(c.kvPos),
+		Window: uint64(c.window), Scale: float64(scale), Softcap: float64(c.softcap)}
 	s.q, s.k, s.v = newBuffer(t, rt, s.host.Q), newBuffer(t, rt, s.host.K), newBuffer(t, rt, s.host.V)
 	s.tkv, s.qPos, s.kvPos = newBuffer(t, rt, []uint32{c.tkv}), newBuffer(t, rt, []uint32{c.qPos}), newBuffer(t, rt, []uint32{c.kvPos})
 	s.live = AttnLive{Tkv: s.tkv.s, QPos: s.qPos.s, KVPos: s.kvPos.s}
-	s.d = AttnDims{Batch: c.b, Tq: c.tq, Heads: c.h, HeadsKV: c.hkv, HeadDim: AttnHeadDim, Capacity: c.capacity, Window: c.window, Scale: scale}
+	s.d = AttnDims{Batch: c.b, Tq: c.tq, Heads: c.h, HeadsKV: c.hkv, HeadDim: c.d, Capacity: c.capacity, Window: c.window, Scale: scale, Softcap: c.softcap}
+	if c.sinks {
+		s.host.Sinks = normals(r, c.h, 3)
+		s.d.Sinks = newBuffer(t, rt, s.host.Sinks).s
+	}
 	return s
 }
 
 // allowed is the budget of each output: the weights of the values are off by what the scores are, relative to the sum
 // of the terms of a score, plus some roundings of their own.
 func (s *attnSetup) allowed() func(i int) float64 {
-	a := s.host
-	a.V = make([]float32, len(s.host.V))
-	for i, v := range s.host.V {
-		a.V[i] = float32(math.Abs(float64(v)))
-	}
-	size := a.Rows() // sum of p |v|
-	// A score is a sum of 128 products in 16 steps and 3 levels, each rounding 2^-24 of what there is; |q||k| bounds it.
+	size := s.host.Magnitude() // sum of p |v|
+	// A score is a sum of D products in some 16 steps and 3 levels, each rounding 2^-24 of what there is; |q||k| bounds it. A
+	// cap adds some roundings of itself.
 	norm := func(x []float32) float64 {
 		m := 0.0
-		for i := 0; i < len(x); i += AttnHeadDim {
+		for i := 0; i < len(x); i += s.host.D {
 			sum := 0.0
-			for _, v := range x[i : i+AttnHeadDim] {
+			for _, v := range x[i : i+s.host.D] {
 				if v == v {
 					sum += float64(v) * float64(v)
 				}
@@ -67,7 +76,7 @@ func (s *attnSetup) allowed() func(i int) float64 {
 		}
 		return m
 	}
-	score := norm(a.Q) * norm(a.K) * a.Scale * 4 / (1 << 24)
+	score := (norm(s.host.Q)*norm(s.host.K)*s.host.Scale + s.host.Softcap) * 4 / (1 << 24)
 	return func(i int) float64 { return size[i]*(1e-6+2*score) + 1e-30 }
 }
 
@@ -229,7 +238,16 @@ func TestFlashAttnRowsRefuses(t *testing.T) {
 		{"no heads", func(a *args) { a.d.Heads = 0 }, runtime.ErrShape, []string{"Heads"}},
 		{"no key heads", func(a *args) { a.d.HeadsKV = 0 }, runtime.ErrShape, []string{"HeadsKV"}},
 		{"heads not shared evenly", func(a *args) { a.d.Heads, a.d.HeadsKV = 3, 2 }, runtime.ErrShape, []string{"Heads", "multiple"}},
-		{"head dimension", func(a *args) { a.d.HeadDim = 64 }, runtime.ErrShape, []string{"HeadDim", "128"}},
+		{"head dimension", func(a *args) { a.d.HeadDim = 72 }, runtime.ErrShape, []string{"HeadDim", "72", "128"}},
+		{"softcap negative", func(a *args) { a.d.Softcap = -1 }, runtime.ErrScalar, []string{"Softcap"}},
+		{"softcap NaN", func(a *args) { a.d.Softcap = float32(math.NaN()) }, runtime.ErrScalar, []string{"Softcap"}},
+		{"lanes", func(a *args) { a.d.Lanes = 4 }, runtime.ErrShape, []string{"Lanes", "4"}},
+		{"groups", func(a *args) { a.d.Groups = 7 }, runtime.ErrShape, []string{"Groups", "7"}},
+		{"lanes negative", func(a *args) { a.d.Lanes = -8 }, runtime.ErrShape, []string{"Lanes"}},
+		{"no such setting with a softcap", func(a *args) { a.d.Lanes, a.d.Softcap = 16, 1 }, runtime.ErrShape, []string{"Lanes", "options"}},
+		{"sinks short", func(a *args) { a.d.Sinks = a.v.Slice(0, 1) }, runtime.ErrShape, []string{"Sinks"}},
+		{"sinks foreign", func(a *args) { a.d.Sinks = fx.s }, runtime.ErrForeign, []string{"Sinks"}},
+		{"sinks in out", func(a *args) { a.d.Sinks = a.o.Slice(0, 2) }, runtime.ErrOverlap, []string{"out", "Sinks"}},
 		{"no capacity", func(a *args) { a.d.Capacity = 0 }, runtime.ErrShape, []string{"Capacity"}},
 		{"window negative", func(a *args) { a.d.Window = -1 }, runtime.ErrShape, []string{"Window"}},
 		{"product huge", func(a *args) { a.d.Batch, a.d.Tq, a.d.Heads = math.MaxInt32, math.MaxInt32, math.MaxInt32 }, runtime.ErrLimit, []string{"Batch"}},

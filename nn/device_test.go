@@ -88,7 +88,7 @@ func layer(t testing.TB, rt *runtime.Runtime) (step func(p *runtime.Pass) error,
 			return GEMVQ4MLXQKV(p, GEMVQKV{Q: q.s, K: k.s, V: v.s, WQ: wq.bank, WK: wk.bank, WV: wv.bank, X: x16.s})
 		},
 		func(p *runtime.Pass) error {
-			return RMSQKVRoPEKVStore(p, QKVRoPE{Q: q.s, K: k.s, V: v.s, QWeight: weights[5].s, KWeight: weights[6].s, CacheK: cacheK.s, CacheV: cacheV.s,
+			return RMSQKVRoPEKVStore(p, QKVRoPE[float32]{Q: q.s, K: k.s, V: v.s, QWeight: weights[5].s, KWeight: weights[6].s, CacheK: cacheK.s, CacheV: cacheV.s,
 				Position: state(StatePosition), CacheOffset: state(StateCacheOffset), InvFreq: inv.s, T: 1, HeadsQ: heads, HeadsKV: 1, HeadDim: d, RotaryDim: d, Capacity: positions * d, Eps: eps})
 		},
 		func(p *runtime.Pass) error {

@@ -34,8 +34,11 @@
 //	GEMVQ4MLXBlockedGateUpGELU | gelu(Wg x) * (Wu x)                   | as above, out f32 or bf16
 //	GEMVQ4, GEMVQ4Tiled    | W x                                       | W Q4Bank [rows, cols], x, y f32
 //	GEMVQ8                 | W x                                       | W Q8Bank [rows, cols], x, y f32
-//	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32 [positions, Hkv, D]
-//	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, 128], k, v f32 [B, cap, Hkv, 128], out f32 or bf16
+//	RMSQKVRoPE, RMSQKVRoPEPosBuf | norms, RoPE, of queries only too     | f32 [T, heads, D]
+//	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32, f16 or bf16 [positions, Hkv, D]
+//	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, D], k, v f32, f16 or bf16 [B, cap, Hkv, D], out f32 or bf16
+//	FlashAttnDecode        | the same, of one row, split over the keys | as above, T = 1, and scratch f32 [B, H, chunks, D + 2]
+//	Attention              | the one of the two that suits             | as above
 //	MLPSiLU                | silu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	MLPGELUTanh            | gelu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	ScaleInPlaceF32        | s * x                                     | x f32 [n]
@@ -77,8 +80,12 @@
 //	GEMVQ4                 | 0 to 4; 5 to 7                             | 4.3e-8 of the sum of |scale code x| + |scale zero x|
 //	GEMVQ4Tiled            | 0 to 4; 5 to 7                             | 2.9e-8 of that sum
 //	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
+//	RMSQKVRoPE, RMSQKVRoPEPosBuf | 0 to 5 18; 6 to 11 13 19 (11 live)    | 0.27 of the budget below, the bits of RMSQKVRoPEKVStore
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
-//	FlashAttnRows          | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | 0.19 of its budget: 1e-6 of the values, the scores' errors
+//	FlashAttnRows          | 0 to 3 6 11 12 16; 4 5 7 to 10 13 to 15 17 | 0.19 of its budget: 1e-6 of the values, the scores' errors
+//	FlashAttnDecode        | 0 to 3 6 11 12; 4 7 to 10 13 15, and       | 0.05 of that budget
+//	                       | 0 1 3 7; 2 4 5 6 8                         |
+//	Attention              | those of the function it calls             | the bits of that function
 //	MLPSiLU                | 0 1 2; 3                                   | 1.6e-7 of the value
 //	MLPGELUTanh            | 0 1 2; 3                                   | 0.30 of its budget: 6e-7 of the value, and of exp's argument
 //	ScaleInPlaceF32        | 0; 1 2                                     | rounded once

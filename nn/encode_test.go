@@ -22,7 +22,8 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	y16, value, limit, token := output[half.BFloat16](t, rt, 64), output[float32](t, rt, 1), newBuffer(t, rt, []float32{30}), output[uint32](t, rt, 1)
 	rope := newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 64, rotary: 64, capacity: 256})
 	attn := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1})
-	attnOut := output[half.BFloat16](t, rt, attn.q.n)
+	attnOut, attnScratch := output[half.BFloat16](t, rt, attn.q.n), output[float32](t, rt, AttnDecodeScratch(attn.d))
+	options := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1, softcap: 9, sinks: true})
 	step := newDecode(t, rt, []uint32{1, 2}, 2, 8, 16, 128, 1)
 	calls := map[string]func(p *runtime.Pass) error{
 		"EmbedLookupQ4MLX": func(p *runtime.Pass) error { return EmbedLookupQ4MLX(p, y.s, m.bank, ids.s, 1, 8) },
@@ -39,8 +40,19 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 		"FlashAttnRows": func(p *runtime.Pass) error {
 			return FlashAttnRows(p, attnOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attn.d)
 		},
-		"SoftcapArgmax": func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
-		"DecodeAdvance": func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
+		"FlashAttnRows with options": func(p *runtime.Pass) error {
+			return FlashAttnRows(p, attnOut.s, options.q.s, options.k.s, options.v.s, options.live, options.d)
+		},
+		"FlashAttnDecode": func(p *runtime.Pass) error {
+			return FlashAttnDecode(p, attnOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attnScratch.s, attn.d)
+		},
+		"Attention": func(p *runtime.Pass) error {
+			return Attention(p, attnOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attnScratch.s, attn.d)
+		},
+		"RMSQKVRoPE":       func(p *runtime.Pass) error { return RMSQKVRoPE(p, rope.heads(), 3) },
+		"RMSQKVRoPEPosBuf": func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, rope.queries(), rope.a.Position) },
+		"SoftcapArgmax":    func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
+		"DecodeAdvance":    func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
 	}
 	maps.Copy(calls, elementCalls(t, rt))
 	return calls

@@ -1,7 +1,5 @@
 package nn
 
-import "github.com/ingot-metal/ingot/runtime"
-
 // Geometry of the kernels: which threadgroups a launch has, as functions of shapes alone.
 const (
 	// SIMDWidth is the number of lanes of a simdgroup that the kernels are written for. The runtime refuses pipelines
@@ -17,8 +15,6 @@ const (
 	EmbedThreads = 64
 	// RoPERows is how many head rows a threadgroup of RMSQKVRoPEKVStore takes, a simdgroup for each.
 	RoPERows = 8
-	// AttnRows is how many query rows a full threadgroup of FlashAttnRows takes, four for each of eight simdgroups.
-	AttnRows = 32
 )
 
 func ceilDiv(a, b int) int { return a/b + min(a%b, 1) }
@@ -37,11 +33,3 @@ func EmbedGroups(tokens, hidden int) int { return ceilDiv(tokens*(hidden/8), Emb
 
 // RoPEGroups is the number of threadgroups of RMSQKVRoPEKVStore for that many head rows.
 func RoPEGroups(rows int) int { return ceilDiv(rows, RoPERows) }
-
-// AttnGeometry is the launch of FlashAttnRows. Fewer than AttnRows query rows leave out the simdgroups that would have
-// none.
-func AttnGeometry(batch, tq, heads int) (groups, threads runtime.Size) {
-	const rowsOfSimdgroup = 4
-	simdgroups := min(ceilDiv(tq, rowsOfSimdgroup), AttnRows/rowsOfSimdgroup)
-	return runtime.D2(ceilDiv(tq, AttnRows), batch*heads), runtime.D1(simdgroups * SIMDWidth)
-}

@@ -22,7 +22,7 @@ type ropeCase struct {
 // ropeSetup has the operands on both sides.
 type ropeSetup struct {
 	ropeCase
-	a              QKVRoPE
+	a              QKVRoPE[float32]
 	q, k, v        *buffer[float32]
 	cacheK, cacheV *buffer[float32]
 	pos, offset    *buffer[uint32]
@@ -50,7 +50,7 @@ func newRope(t testing.TB, rt *runtime.Runtime, r *rand.Rand, c ropeCase) *ropeS
 	s.q, s.k, s.v = newBuffer(t, rt, s.host.Q), newBuffer(t, rt, s.host.K), newBuffer(t, rt, s.host.V)
 	s.cacheK, s.cacheV = newBuffer(t, rt, s.oldK), newBuffer(t, rt, s.oldV)
 	s.pos, s.offset = newBuffer(t, rt, []uint32{c.pos}), newBuffer(t, rt, []uint32{c.offset})
-	s.a = QKVRoPE{Q: s.q.s, K: s.k.s, V: s.v.s, QWeight: newBuffer(t, rt, s.host.QWeight).s, KWeight: newBuffer(t, rt, s.host.KWeight).s,
+	s.a = QKVRoPE[float32]{Q: s.q.s, K: s.k.s, V: s.v.s, QWeight: newBuffer(t, rt, s.host.QWeight).s, KWeight: newBuffer(t, rt, s.host.KWeight).s,
 		VNorm: c.vNorm, CacheK: s.cacheK.s, CacheV: s.cacheV.s, Position: s.pos.s, CacheOffset: s.offset.s, InvFreq: newBuffer(t, rt, freq).s,
 		T: c.t, HeadsQ: c.hq, HeadsKV: c.hkv, HeadDim: c.d, RotaryDim: c.rotary, Capacity: c.capacity, Eps: ropeEps}
 	if c.vNorm {
@@ -163,46 +163,46 @@ func TestRMSQKVRoPEKVStoreRefuses(t *testing.T) {
 	s := newRope(t, rt, r, ropeCase{t: 2, hq: 2, hkv: 1, d: 64, rotary: 64, capacity: 256, vNorm: true})
 	fx, fu := output[float32](t, foreign, 256), output[uint32](t, foreign, 1)
 	nan := float32(math.NaN())
-	type change = func(a *QKVRoPE)
+	type change = func(a *QKVRoPE[float32])
 	list := []struct {
 		name     string
 		change   change
 		sentinel error
 		parts    []string
 	}{
-		{"eps 0", func(a *QKVRoPE) { a.Eps = 0 }, runtime.ErrScalar, []string{"Eps"}},
-		{"eps NaN", func(a *QKVRoPE) { a.Eps = nan }, runtime.ErrScalar, []string{"Eps"}},
-		{"T negative", func(a *QKVRoPE) { a.T = -1 }, runtime.ErrShape, []string{"T"}},
-		{"no query heads", func(a *QKVRoPE) { a.HeadsQ = 0 }, runtime.ErrShape, []string{"HeadsQ"}},
-		{"no key heads", func(a *QKVRoPE) { a.HeadsKV = 0 }, runtime.ErrShape, []string{"HeadsKV"}},
-		{"head dimension 0", func(a *QKVRoPE) { a.HeadDim = 0 }, runtime.ErrShape, []string{"HeadDim"}},
-		{"head dimension odd", func(a *QKVRoPE) { a.HeadDim = 63 }, runtime.ErrShape, []string{"HeadDim", "even"}},
-		{"rotary odd", func(a *QKVRoPE) { a.RotaryDim = 31 }, runtime.ErrShape, []string{"RotaryDim"}},
-		{"rotary beyond the head", func(a *QKVRoPE) { a.RotaryDim = 66 }, runtime.ErrShape, []string{"RotaryDim", "64"}},
-		{"rotary negative", func(a *QKVRoPE) { a.RotaryDim = -2 }, runtime.ErrShape, []string{"RotaryDim"}},
-		{"product huge", func(a *QKVRoPE) { a.T, a.HeadsQ, a.HeadDim = math.MaxInt32, math.MaxInt32, math.MaxInt32-1 }, runtime.ErrLimit, []string{"T * HeadsQ"}},
-		{"rows huge", func(a *QKVRoPE) { a.T, a.HeadDim, a.RotaryDim = math.MaxInt32/2+1, 2, 2 }, runtime.ErrLimit, []string{"T"}},
-		{"capacity negative", func(a *QKVRoPE) { a.Capacity = -1 }, runtime.ErrLimit, []string{"Capacity"}},
-		{"capacity beyond 32 bits", func(a *QKVRoPE) { a.Capacity = math.MaxUint32 + 1 }, runtime.ErrLimit, []string{"Capacity"}},
-		{"capacity below one call", func(a *QKVRoPE) { a.Capacity = 127 }, runtime.ErrShape, []string{"Capacity", "128"}},
-		{"capacity beyond the cache", func(a *QKVRoPE) { a.Capacity = 257 }, runtime.ErrShape, []string{"CacheK", "256", "257"}},
-		{"Q short", func(a *QKVRoPE) { a.Q = a.Q.Slice(0, 255) }, runtime.ErrShape, []string{"Q", "255"}},
-		{"K short", func(a *QKVRoPE) { a.K = a.K.Slice(0, 127) }, runtime.ErrShape, []string{"K"}},
-		{"V short", func(a *QKVRoPE) { a.V = a.V.Slice(0, 127) }, runtime.ErrShape, []string{"V"}},
-		{"QWeight short", func(a *QKVRoPE) { a.QWeight = a.QWeight.Slice(0, 63) }, runtime.ErrShape, []string{"QWeight"}},
-		{"VWeight missing", func(a *QKVRoPE) { a.VWeight = runtime.Slice[float32]{} }, runtime.ErrShape, []string{"VWeight"}},
-		{"VWeight without norm", func(a *QKVRoPE) { a.VNorm = false }, runtime.ErrShape, []string{"VWeight", "VNorm"}},
-		{"InvFreq short", func(a *QKVRoPE) { a.InvFreq = a.InvFreq.Slice(0, 31) }, runtime.ErrShape, []string{"InvFreq"}},
-		{"Position empty", func(a *QKVRoPE) { a.Position = a.Position.Slice(0, 0) }, runtime.ErrShape, []string{"Position"}},
-		{"CacheOffset zero", func(a *QKVRoPE) { a.CacheOffset = runtime.Slice[uint32]{} }, runtime.ErrShape, []string{"CacheOffset"}},
-		{"Q foreign", func(a *QKVRoPE) { a.Q = fx.s }, runtime.ErrForeign, []string{"Q"}},
-		{"CacheV foreign", func(a *QKVRoPE) { a.CacheV = fx.s }, runtime.ErrForeign, []string{"CacheV"}},
-		{"CacheOffset foreign", func(a *QKVRoPE) { a.CacheOffset = fu.s }, runtime.ErrForeign, []string{"CacheOffset"}},
-		{"K is V", func(a *QKVRoPE) { a.K = a.V }, runtime.ErrOverlap, []string{"K", "V"}},
-		{"caches are one", func(a *QKVRoPE) { a.CacheV = a.CacheK }, runtime.ErrOverlap, []string{"CacheK", "CacheV"}},
-		{"K in the cache", func(a *QKVRoPE) { a.K = a.CacheK.Slice(0, 128) }, runtime.ErrOverlap, []string{"K", "CacheK"}},
-		{"weight in Q", func(a *QKVRoPE) { a.KWeight = a.Q.Slice(192, 256) }, runtime.ErrOverlap, []string{"Q", "KWeight"}},
-		{"frequencies in V", func(a *QKVRoPE) { a.InvFreq = a.V.Slice(96, 128) }, runtime.ErrOverlap, []string{"V", "InvFreq"}},
+		{"eps 0", func(a *QKVRoPE[float32]) { a.Eps = 0 }, runtime.ErrScalar, []string{"Eps"}},
+		{"eps NaN", func(a *QKVRoPE[float32]) { a.Eps = nan }, runtime.ErrScalar, []string{"Eps"}},
+		{"T negative", func(a *QKVRoPE[float32]) { a.T = -1 }, runtime.ErrShape, []string{"T"}},
+		{"no query heads", func(a *QKVRoPE[float32]) { a.HeadsQ = 0 }, runtime.ErrShape, []string{"HeadsQ"}},
+		{"no key heads", func(a *QKVRoPE[float32]) { a.HeadsKV = 0 }, runtime.ErrShape, []string{"HeadsKV"}},
+		{"head dimension 0", func(a *QKVRoPE[float32]) { a.HeadDim = 0 }, runtime.ErrShape, []string{"HeadDim"}},
+		{"head dimension odd", func(a *QKVRoPE[float32]) { a.HeadDim = 63 }, runtime.ErrShape, []string{"HeadDim", "even"}},
+		{"rotary odd", func(a *QKVRoPE[float32]) { a.RotaryDim = 31 }, runtime.ErrShape, []string{"RotaryDim"}},
+		{"rotary beyond the head", func(a *QKVRoPE[float32]) { a.RotaryDim = 66 }, runtime.ErrShape, []string{"RotaryDim", "64"}},
+		{"rotary negative", func(a *QKVRoPE[float32]) { a.RotaryDim = -2 }, runtime.ErrShape, []string{"RotaryDim"}},
+		{"product huge", func(a *QKVRoPE[float32]) { a.T, a.HeadsQ, a.HeadDim = math.MaxInt32, math.MaxInt32, math.MaxInt32-1 }, runtime.ErrLimit, []string{"T * HeadsQ"}},
+		{"rows huge", func(a *QKVRoPE[float32]) { a.T, a.HeadDim, a.RotaryDim = math.MaxInt32/2+1, 2, 2 }, runtime.ErrLimit, []string{"T"}},
+		{"capacity negative", func(a *QKVRoPE[float32]) { a.Capacity = -1 }, runtime.ErrLimit, []string{"Capacity"}},
+		{"capacity beyond 32 bits", func(a *QKVRoPE[float32]) { a.Capacity = math.MaxUint32 + 1 }, runtime.ErrLimit, []string{"Capacity"}},
+		{"capacity below one call", func(a *QKVRoPE[float32]) { a.Capacity = 127 }, runtime.ErrShape, []string{"Capacity", "128"}},
+		{"capacity beyond the cache", func(a *QKVRoPE[float32]) { a.Capacity = 257 }, runtime.ErrShape, []string{"CacheK", "256", "257"}},
+		{"Q short", func(a *QKVRoPE[float32]) { a.Q = a.Q.Slice(0, 255) }, runtime.ErrShape, []string{"Q", "255"}},
+		{"K short", func(a *QKVRoPE[float32]) { a.K = a.K.Slice(0, 127) }, runtime.ErrShape, []string{"K"}},
+		{"V short", func(a *QKVRoPE[float32]) { a.V = a.V.Slice(0, 127) }, runtime.ErrShape, []string{"V"}},
+		{"QWeight short", func(a *QKVRoPE[float32]) { a.QWeight = a.QWeight.Slice(0, 63) }, runtime.ErrShape, []string{"QWeight"}},
+		{"VWeight missing", func(a *QKVRoPE[float32]) { a.VWeight = runtime.Slice[float32]{} }, runtime.ErrShape, []string{"VWeight"}},
+		{"VWeight without norm", func(a *QKVRoPE[float32]) { a.VNorm = false }, runtime.ErrShape, []string{"VWeight", "VNorm"}},
+		{"InvFreq short", func(a *QKVRoPE[float32]) { a.InvFreq = a.InvFreq.Slice(0, 31) }, runtime.ErrShape, []string{"InvFreq"}},
+		{"Position empty", func(a *QKVRoPE[float32]) { a.Position = a.Position.Slice(0, 0) }, runtime.ErrShape, []string{"Position"}},
+		{"CacheOffset zero", func(a *QKVRoPE[float32]) { a.CacheOffset = runtime.Slice[uint32]{} }, runtime.ErrShape, []string{"CacheOffset"}},
+		{"Q foreign", func(a *QKVRoPE[float32]) { a.Q = fx.s }, runtime.ErrForeign, []string{"Q"}},
+		{"CacheV foreign", func(a *QKVRoPE[float32]) { a.CacheV = fx.s }, runtime.ErrForeign, []string{"CacheV"}},
+		{"CacheOffset foreign", func(a *QKVRoPE[float32]) { a.CacheOffset = fu.s }, runtime.ErrForeign, []string{"CacheOffset"}},
+		{"K is V", func(a *QKVRoPE[float32]) { a.K = a.V }, runtime.ErrOverlap, []string{"K", "V"}},
+		{"caches are one", func(a *QKVRoPE[float32]) { a.CacheV = a.CacheK }, runtime.ErrOverlap, []string{"CacheK", "CacheV"}},
+		{"K in the cache", func(a *QKVRoPE[float32]) { a.K = a.CacheK.Slice(0, 128) }, runtime.ErrOverlap, []string{"K", "CacheK"}},
+		{"weight in Q", func(a *QKVRoPE[float32]) { a.KWeight = a.Q.Slice(192, 256) }, runtime.ErrOverlap, []string{"Q", "KWeight"}},
+		{"frequencies in V", func(a *QKVRoPE[float32]) { a.InvFreq = a.V.Slice(96, 128) }, runtime.ErrOverlap, []string{"V", "InvFreq"}},
 	}
 	refusals := []refusal{{"no pass", func(*runtime.Pass) error { return RMSQKVRoPEKVStore(nil, s.a) }, runtime.ErrMisuse, nil}}
 	for _, c := range list {

@@ -3,40 +3,21 @@
 #ifndef INGOT_ATTN_ROWS_H
 #define INGOT_ATTN_ROWS_H
 
-#include "common.h"
+#include "attn_kv.h"
+#include "softcap.h"
 
-// One past the last key that the query at q_abs may see among keys at kv_pos, kv_pos + 1, ...; at most tkv.
-INGOT_FUNC uint ingot_attn_end(ulong q_abs, ulong kv_pos, uint tkv) {
-    if (q_abs < kv_pos) {
-        return 0u;
-    }
-    ulong seen = q_abs - kv_pos + 1ul;
-    return seen < ulong(tkv) ? uint(seen) : tkv;
-}
-
-// The first key that it may see: the last `window` positions including its own, all of them if window is 0. At most end.
-INGOT_FUNC uint ingot_attn_first(ulong q_abs, ulong kv_pos, uint window, uint end) {
-    if (window == 0u || q_abs + 1ul <= ulong(window)) {
-        return 0u;
-    }
-    ulong low = q_abs + 1ul - ulong(window);
-    if (low <= kv_pos) {
-        return 0u;
-    }
-    ulong first = low - kv_pos;
-    return first < ulong(end) ? uint(first) : end;
-}
-
-// D: head dimension. R: lanes of a query row, so 32 / R rows per simdgroup. G: simdgroups of a full threadgroup.
+// D: head dimension. R: lanes of a query row, so 32 / R rows per simdgroup. G: simdgroups of a full threadgroup. KV: four
+// elements of a cache, float4, half4 or ushort4 for bf16.
 // A lane owns the float4s dl, dl + R, ... of the head dimension, dl = lane % R.
 //
 // The simdgroup walks the keys that any of its rows sees, so control flow is uniform around the shuffles; a row takes part
 // only in its own keys, which makes what lies outside its window irrelevant, NaN included.
 // Online softmax: Milakov and Gimelshein, arXiv:1805.02867; FlashAttention, Dao et al., arXiv:2205.14135.
-template <uint D, uint R, uint G>
-INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, device const float4* v, device float* o,
+template <uint D, uint R, uint G, typename KV>
+INGOT_FUNC void ingot_attn_rows(device const float4* q, device const KV* k, device const KV* v, device float* o,
                                 uint tq, uint tkv, uint heads, uint heads_kv, uint window, float scale, uint q_pos,
-                                uint kv_pos, uint out_bf16, uint capacity, uint tile, uint batch_head, uint simdgroup,
+                                uint kv_pos, uint out_bf16, uint capacity, float softcap,
+                                device const float* sinks, bool has_sinks, uint tile, uint batch_head, uint simdgroup,
                                 uint lane) {
     const uint quads = D / 4u / R;
     const uint rows = 32u / R;
@@ -95,7 +76,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
         float score = 0.0f;
 #pragma unroll
         for (uint i = 0u; i < quads; i++) {
-            float4 value = k[at + ulong(i * R)];
+            float4 value = ingot_kv4(k[at + ulong(i * R)]);
             score = fma(query[4u * i], value.x, score);
             score = fma(query[4u * i + 1u], value.y, score);
             score = fma(query[4u * i + 2u], value.z, score);
@@ -106,7 +87,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
             score += simd_shuffle_xor(score, ushort(m));
         }
         if (key >= first && key < end) {
-            score *= scale;
+            score = ingot_softcap(score * scale, softcap);
             float most_now = fmax(most, score);
             float keep = precise::exp(most - most_now);
             float p = precise::exp(score - most_now);
@@ -114,7 +95,7 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
             most = most_now;
 #pragma unroll
             for (uint i = 0u; i < quads; i++) {
-                float4 value = v[at + ulong(i * R)];
+                float4 value = ingot_kv4(v[at + ulong(i * R)]);
                 sum[4u * i] = fma(p, value.x, sum[4u * i] * keep);
                 sum[4u * i + 1u] = fma(p, value.y, sum[4u * i + 1u] * keep);
                 sum[4u * i + 2u] = fma(p, value.z, sum[4u * i + 2u] * keep);
@@ -125,25 +106,24 @@ INGOT_FUNC void ingot_attn_rows(device const float4* q, device const float4* k, 
     }
 
     if (live) {
+        if (has_sinks && weight != 0.0f) {
+            float sink = sinks[head];
+            float most_now = fmax(most, sink);
+            float keep = precise::exp(most - most_now);
+            weight = fma(weight, keep, precise::exp(sink - most_now));
+#pragma unroll
+            for (uint i = 0u; i < D / R; i++) {
+                sum[i] *= keep;
+            }
+        }
         // No key seen: weight is exactly 0. A NaN weight is not, and stays visible.
         float inverse = weight == 0.0f ? 0.0f : 1.0f / weight;
         ulong out = row * 4ul;
-        if (out_bf16 != 0u) {
-            device bfloat* o16 = (device bfloat*)o;
 #pragma unroll
-            for (uint i = 0u; i < quads; i++) {
+        for (uint i = 0u; i < quads; i++) {
 #pragma unroll
-                for (uint j = 0u; j < 4u; j++) {
-                    o16[out + ulong(i * R * 4u + j)] = bfloat(sum[4u * i + j] * inverse);
-                }
-            }
-        } else {
-#pragma unroll
-            for (uint i = 0u; i < quads; i++) {
-#pragma unroll
-                for (uint j = 0u; j < 4u; j++) {
-                    o[out + ulong(i * R * 4u + j)] = sum[4u * i + j] * inverse;
-                }
+            for (uint j = 0u; j < 4u; j++) {
+                ingot_attn_store(o, out + ulong(i * R * 4u + j), sum[4u * i + j] * inverse, out_bf16);
             }
         }
     }

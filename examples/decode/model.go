@@ -23,6 +23,7 @@ type model struct {
 	residual    runtime.Slice[float32]       // [Hidden]: the stream that layers add to
 	normed      runtime.Slice[half.BFloat16] // [Hidden]
 	q, k, v     runtime.Slice[float32]       // [Heads or KVHeads][HeadDim]
+	partials    runtime.Slice[float32]       // of the attention, over chunks of the cache
 	attended    runtime.Slice[half.BFloat16] // [Heads][HeadDim]
 	branch      runtime.Slice[float32]       // [Hidden]: what a layer is about to add
 	mid         runtime.Slice[half.BFloat16] // [FFN]
@@ -69,8 +70,8 @@ func positions(c *gemma3.Config, longest, n int) int { return min(c.Positions, l
 
 // fits says why the kernels cannot run a model, or not with a prompt of that many tokens and n more.
 func fits(c *gemma3.Config, longest, n int) error {
-	if c.HeadDim != nn.AttnHeadDim {
-		return fmt.Errorf("%s: head_dim is %d: the attention kernel is for %d", gemma3.ConfigFile, c.HeadDim, nn.AttnHeadDim)
+	if nn.RowsLanesFor(c.HeadDim) == 0 {
+		return fmt.Errorf("%s: head_dim is %d: the attention kernels are for %v", gemma3.ConfigFile, c.HeadDim, nn.AttnHeadDims())
 	}
 	if longest > c.Positions {
 		return fmt.Errorf("the prompt has %d tokens, but the model is for texts of up to %d (max_position_embeddings)", longest, c.Positions)
@@ -89,6 +90,7 @@ func (m *model) load(checkpoint *gemma3.Checkpoint, longest, n int) error {
 	m.q = zeros[float32](a, "queries", c.Heads*c.HeadDim)
 	m.k = zeros[float32](a, "keys", c.KVHeads*c.HeadDim)
 	m.v = zeros[float32](a, "values", c.KVHeads*c.HeadDim)
+	m.partials = zeros[float32](a, "partial attention", nn.AttnDecodeScratch(m.attention(0)))
 	m.attended = zeros[half.BFloat16](a, "attention", c.Heads*c.HeadDim)
 	m.branch = zeros[float32](a, "branch", c.Hidden)
 	m.mid = zeros[half.BFloat16](a, "feed-forward", c.FFN)

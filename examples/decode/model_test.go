@@ -338,8 +338,8 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	other := good
-	other.HeadDim = 256
-	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 256: the attention kernel is for 128") {
+	other.HeadDim = 100
+	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 100: the attention kernels are for [64 80 96 128 192 256 512]") {
 		t.Error(err)
 	}
 	if err := fits(&good, 1<<25, 1); err == nil || !strings.Contains(err.Error(), "texts of up to 16777216") {

@@ -34,7 +34,7 @@ func (m *model) encodeAttention(p *runtime.Pass, l *layer) error {
 	if err != nil {
 		return err
 	}
-	err = nn.RMSQKVRoPEKVStore(p, nn.QKVRoPE{
+	err = nn.RMSQKVRoPEKVStore(p, nn.QKVRoPE[float32]{
 		Q: m.q, K: m.k, V: m.v, QWeight: l.queryNorm, KWeight: l.keyNorm, CacheK: l.keys, CacheV: l.values,
 		Position: m.word(nn.StatePosition), CacheOffset: m.word(nn.StateCacheOffset), InvFreq: l.frequencies,
 		T: 1, HeadsQ: c.Heads, HeadsKV: c.KVHeads, HeadDim: c.HeadDim, RotaryDim: c.HeadDim, Capacity: l.keys.Len(), Eps: eps,
@@ -42,12 +42,8 @@ func (m *model) encodeAttention(p *runtime.Pass, l *layer) error {
 	if err != nil {
 		return err
 	}
-	err = nn.FlashAttnRows(p, m.attended, m.q, l.keys, l.values,
-		nn.AttnLive{Tkv: m.word(nn.StateKVLength), QPos: m.word(nn.StatePosition), KVPos: m.firstKV},
-		nn.AttnDims{
-			Batch: 1, Tq: 1, Heads: c.Heads, HeadsKV: c.KVHeads, HeadDim: c.HeadDim, Capacity: m.positions,
-			Window: l.window, Scale: float32(c.QueryScale),
-		})
+	err = nn.Attention(p, m.attended, m.q, l.keys, l.values,
+		nn.AttnLive{Tkv: m.word(nn.StateKVLength), QPos: m.word(nn.StatePosition), KVPos: m.firstKV}, m.partials, m.attention(l.window))
 	if err != nil {
 		return err
 	}
@@ -55,6 +51,14 @@ func (m *model) encodeAttention(p *runtime.Pass, l *layer) error {
 		return err
 	}
 	return nn.RMSNormResidualAddF32(p, m.residual, m.branch, l.postAttentionNorm, 1, c.Hidden, eps, 1)
+}
+
+// attention is the shape of a layer's attention for one token.
+func (m *model) attention(window int) nn.AttnDims {
+	c := m.config
+	return nn.AttnDims{
+		Batch: 1, Tq: 1, Heads: c.Heads, HeadsKV: c.KVHeads, HeadDim: c.HeadDim, Capacity: m.positions, Window: window, Scale: float32(c.QueryScale),
+	}
 }
 
 // encodeFeedForward adds a layer's feed-forward block to the residual stream.
