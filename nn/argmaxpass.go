@@ -27,7 +27,7 @@ type ArgmaxOperands struct {
 // may have the Softcap. [Argmax] makes all passes.
 //
 // Slots: 0 Values, 1 Index, 2 Value, 4 Indices (without them Values, which are not read there), 6 Softcap (as well);
-// scalars 3 N, 5 with Indices, 7 with Softcap (uint32).
+// scalars 3 N, 5 whether there are Indices, 7 whether there is a Softcap, 0 or 1 (uint32).
 //
 // What is written must not overlap anything else. Deterministic. Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func ArgmaxPass(p *runtime.Pass, a ArgmaxOperands) error {
