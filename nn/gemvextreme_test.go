@@ -110,3 +110,60 @@ func TestGEMMKeepsVectorsApart(t *testing.T) {
 		}
 	}
 }
+
+// A part of a bank gives the part of the product, bit for bit, wherever it starts.
+func TestGEMVF32RowsAreIndependent(t *testing.T) {
+	rt, r := open(t), source(701)
+	const rows = 29
+	whole := func(cols int, call func(y, x vec32, from, to int) func(p *runtime.Pass) error) {
+		t.Helper()
+		x, y := newBuffer(t, rt, normals(r, cols, 1)), output[float32](t, rt, rows)
+		encode(t, rt, 1, call(y.s, x.s, 0, rows))
+		all := y.written()
+		for _, c := range [][2]int{{0, 1}, {1, 6}, {3, 29}, {28, 29}, {8, 16}} {
+			out := output[float32](t, rt, c[1]-c[0])
+			encode(t, rt, 1, call(out.s, x.s, c[0], c[1]))
+			for i, v := range out.written() {
+				if bitsOf(v) != bitsOf(all[c[0]+i]) {
+					t.Fatalf("rows %v: row %d: %v, want %v", c, i, v, all[c[0]+i])
+				}
+			}
+		}
+	}
+	for _, c := range [][2]int{{260, 20}, {189, 63}} { // whose rows start at any byte
+		bank, _ := q8Matrix(t, rt, wholeQ8(rows, c[0], c[1]))
+		whole(c[0], func(y, x vec32, from, to int) func(p *runtime.Pass) error {
+			return func(p *runtime.Pass) error {
+				part, err := bank.RowRange(from, to)
+				if err != nil {
+					return err
+				}
+				return GEMVQ8(p, y, part, x)
+			}
+		})
+	}
+	q4, _ := q4Matrix(t, rt, wholeQ4(rows, 264, 24))
+	for _, call := range []func(p *runtime.Pass, y vec32, w Q4Bank, x vec32) error{GEMVQ4, GEMVQ4Tiled} {
+		whole(264, func(y, x vec32, from, to int) func(p *runtime.Pass) error {
+			return func(p *runtime.Pass) error {
+				part, err := q4.RowRange(from, to)
+				if err != nil {
+					return err
+				}
+				return call(p, y, part, x)
+			}
+		})
+	}
+	mlx := upload(t, rt, wholeMLX(rows, 544, 32))
+	for _, call := range []func(p *runtime.Pass, y vec32, w Q4MLXBank, x vec32) error{GEMVQ4MLXF32, GEMVQ4MLXF32Wide, GEMVQ4MLXF32Tiled} {
+		whole(544, func(y, x vec32, from, to int) func(p *runtime.Pass) error {
+			return func(p *runtime.Pass) error {
+				part, err := mlx.bank.RowRange(from, to)
+				if err != nil {
+					return err
+				}
+				return call(p, y, part, x)
+			}
+		})
+	}
+}
