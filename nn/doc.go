@@ -39,6 +39,7 @@
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, D], k, v f32, f16 or bf16 [B, cap, Hkv, D], out f32 or bf16
 //	FlashAttnDecode        | the same, of one row, split over the keys | as above, T = 1, and scratch f32 [B, H, chunks, D + 2]
 //	Attention              | the one of the two that suits             | as above
+//	FlashAttnTiled         | as FlashAttnRows, D = 128, 256 or 512     | as there, k, v f32
 //	MLPSiLU                | silu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	MLPGELUTanh            | gelu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	ScaleInPlaceF32        | s * x                                     | x f32 [n]
@@ -86,6 +87,9 @@
 //	FlashAttnDecode        | 0 to 3 6 11 12; 4 7 to 10 13 15, and       | 0.05 of that budget
 //	                       | 0 1 3 7; 2 4 5 6 8                         |
 //	Attention              | those of the function it calls             | the bits of that function
+//	FlashAttnTiled, D 128  | 0 to 3 6 11 12; 4 5 7 to 10 13             | 0.18 of FlashAttnRows' budget
+//	FlashAttnTiled, D 256  | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | as above
+//	FlashAttnTiled, D 512  | 0 to 3 6 10 11; 4 5 7 to 9 12 13           | as above
 //	MLPSiLU                | 0 1 2; 3                                   | 1.6e-7 of the value
 //	MLPGELUTanh            | 0 1 2; 3                                   | 0.30 of its budget: 6e-7 of the value, and of exp's argument
 //	ScaleInPlaceF32        | 0; 1 2                                     | rounded once

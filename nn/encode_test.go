@@ -23,6 +23,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	rope := newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 64, rotary: 64, capacity: 256})
 	attn := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1})
 	attnOut, attnScratch := output[half.BFloat16](t, rt, attn.q.n), output[float32](t, rt, AttnDecodeScratch(attn.d))
+	tiledOut := output[float32](t, rt, attn.q.n)
 	options := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1, softcap: 9, sinks: true})
 	step := newDecode(t, rt, []uint32{1, 2}, 2, 8, 16, 128, 1)
 	calls := map[string]func(p *runtime.Pass) error{
@@ -48,6 +49,9 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 		},
 		"Attention": func(p *runtime.Pass) error {
 			return Attention(p, attnOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attnScratch.s, attn.d)
+		},
+		"FlashAttnTiled": func(p *runtime.Pass) error {
+			return FlashAttnTiled(p, tiledOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attn.d)
 		},
 		"RMSQKVRoPE":       func(p *runtime.Pass) error { return RMSQKVRoPE(p, rope.heads(), 3) },
 		"RMSQKVRoPEPosBuf": func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, rope.queries(), rope.a.Position) },

@@ -62,6 +62,7 @@ var selfTests = []selfTest{
 	{"gemv_q8", selfGEMVQ8},
 	{"rms_qkv_rope_kv_store", selfRope},
 	{"flash_attn_rows_h128_r8_g8", selfAttention},
+	{"flash_attn_swa_h128", selfTiled},
 	{"flash_attn_decode_partial_h128_c64_r8", selfPartial},
 	{"flash_attn_decode_reduce_h128_c64", selfReduce},
 	{"softcap_argmax_one_pass", selfArgmax},

@@ -74,3 +74,39 @@ func selfReduce(m *selfMemory) (groups, threads Size) {
 	m.uints(8, 1)
 	return D2(1, 1), D1(128)
 }
+
+// selfTiled is attention of two tiles of query rows, the second with one row, over two tiles of keys and a rest.
+func selfTiled(m *selfMemory) (groups, threads Size) {
+	const tq, h, hkv, d, capacity, live, first, window, scale = 9, 2, 1, 128, 20, 18, 8, 7, 0.125
+	q, k, v := pattern(tq*h*d, 30), pattern(capacity*hkv*d, 31), pattern(capacity*hkv*d, 32)
+	want := make([]float64, tq*h*d)
+	for row := range tq * h {
+		out, total, at := want[row*d:][:d], 0.0, first+row/h
+		for s := max(0, at-window+1); s <= min(at, live-1); s++ {
+			dot := 0.0
+			for i := range d {
+				dot += float64(q[row*d+i]) * float64(k[s*d+i])
+			}
+			e := math.Exp(scale * dot)
+			total += e
+			for i := range out {
+				out[i] += e * float64(v[s*d+i])
+			}
+		}
+		for i := range out {
+			out[i] /= total
+		}
+	}
+	input(m, 0, q)
+	input(m, 1, k)
+	input(m, 2, v)
+	output(m, 3, zeros(len(want)), want, 2e-5, maxAbs(want), f32)
+	m.uints(4, 1, tq)
+	input(m, 6, []uint32{live})
+	m.uints(7, h, hkv, window)
+	m.float(10, scale)
+	input(m, 11, []uint32{first})
+	input(m, 12, []uint32{0})
+	m.uints(13, capacity)
+	return D2(2, h), D1(32)
+}
