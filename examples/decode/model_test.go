@@ -338,6 +338,10 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	other := good
+	other.HeadDim = 256
+	if err := fits(&other, 5, 100); err != nil {
+		t.Error(err)
+	}
 	other.HeadDim = 100
 	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 100: the attention kernels are for [64 80 96 128 192 256 512]") {
 		t.Error(err)
