@@ -246,7 +246,7 @@ func TestNestedPasses(t *testing.T) {
 	require.EqualValues(t, 31, got[0])
 }
 
-func TestOptions(t *testing.T) {
+func TestOptionsRefused(t *testing.T) {
 	queue := softDevice(t, soft.Options{}).NewCommandQueue()
 	defer queue.Release()
 	for sentinel, options := range map[error][]Option{
@@ -261,6 +261,9 @@ func TestOptions(t *testing.T) {
 			require.ErrorIs(t, err, sentinel)
 		}
 	}
+}
+
+func TestOptions(t *testing.T) {
 	rt := new(fake).open(t, nil, WithLogger(nil), WithMaxInFlight(1), WithTimeout(time.Hour), WithHazards(HazardsManual), WithPoolLimit(0))
 	for range 5 {
 		x, err := NewSlice[uint32](rt, 1)
