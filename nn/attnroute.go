@@ -65,9 +65,12 @@ func DecodeLanesFor(headDim int) int { return RowsLanesFor(headDim) }
 
 // DecodeHeadsFor is how many heads, one for each simdgroup, share a threadgroup of [FlashAttnDecode]'s first kernel: those
 // that share keys, and for head dimension 512 all of a batch item, whose keys lie side by side. Where that is more than 32
-// it steps down. The result divides heads; headsKV divides heads.
+// it steps down. The result divides heads if headsKV does, and is 1 where there are none.
 func DecodeHeadsFor(headDim, heads, headsKV int) int {
 	const most = MaxRowThreads / SIMDWidth
+	if heads < 1 || headsKV < 1 || headsKV > heads {
+		return 1
+	}
 	if headDim == 512 && heads <= most {
 		return heads
 	}
@@ -103,12 +106,13 @@ func AttnKernelFor(tq, capacity int) AttnKernel {
 }
 
 // AttnDecodeChunks is the number of partial results of each head of [FlashAttnDecode] for a cache of capacity positions.
-func AttnDecodeChunks(capacity, chunk int) int { return ceilDiv(capacity, chunk) }
+func AttnDecodeChunks(capacity, chunk int) int { return ceilDiv(capacity, max(chunk, 1)) }
 
 // AttnRowsGeometry is the launch of [FlashAttnRows] with that many lanes for a query row and simdgroups for a full
 // threadgroup. Fewer query rows than a threadgroup takes leave out the simdgroups that would have none.
 func AttnRowsGeometry(lanes, simdgroups, batch, tq, heads int) (groups, threads runtime.Size) {
-	rows := SIMDWidth / lanes
+	simdgroups = max(simdgroups, 1)
+	rows := max(SIMDWidth/max(lanes, 1), 1)
 	n := min(ceilDiv(tq, rows), simdgroups)
 	return runtime.D2(ceilDiv(tq, rows*simdgroups), batch*heads), runtime.D1(n * SIMDWidth)
 }
@@ -116,6 +120,7 @@ func AttnRowsGeometry(lanes, simdgroups, batch, tq, heads int) (groups, threads 
 // AttnDecodeGeometry is the launch of [FlashAttnDecode]'s first kernel with that many keys for a chunk and heads for a
 // threadgroup.
 func AttnDecodeGeometry(chunk, headBlock, batch, heads, capacity int) (groups, threads runtime.Size) {
+	headBlock = max(headBlock, 1)
 	return runtime.D2(AttnDecodeChunks(capacity, chunk), ceilDiv(batch*heads, headBlock)), runtime.D1(headBlock * SIMDWidth)
 }
 

@@ -102,6 +102,7 @@ func TestAttnRouting(t *testing.T) {
 	}
 	for _, c := range []struct{ d, heads, headsKV, want int }{
 		{128, 8, 2, 4}, {128, 8, 8, 1}, {128, 8, 1, 8}, {128, 64, 1, 1}, {128, 64, 2, 32}, {512, 8, 8, 8}, {512, 32, 4, 32}, {512, 33, 3, 11}, {512, 40, 1, 1},
+		{128, 0, 1, 1}, {128, 4, 0, 1}, {512, -3, -1, 1}, {128, 2, 4, 1},
 	} {
 		if got := DecodeHeadsFor(c.d, c.heads, c.headsKV); got != c.want {
 			t.Errorf("DecodeHeadsFor(%d, %d, %d) = %d, want %d", c.d, c.heads, c.headsKV, got, c.want)
@@ -175,6 +176,11 @@ func TestAttnDecodeGeometry(t *testing.T) {
 		if groups != c.groups || threads != c.threads || AttnDecodeChunks(c.capacity, c.chunk) != c.chunks {
 			t.Errorf("%+v: %v groups of %v, %d chunks", c, groups, threads, AttnDecodeChunks(c.capacity, c.chunk))
 		}
+	}
+	// What no launch has gives no launch, and no panic.
+	for _, bad := range []int{0, -1} {
+		AttnRowsGeometry(bad, bad, bad, bad, bad)
+		AttnDecodeGeometry(bad, bad, bad, bad, bad)
 	}
 	d := AttnDims{Batch: 2, Tq: 1, Heads: 6, HeadsKV: 2, HeadDim: 80, Capacity: 513, Scale: 1}
 	if n := AttnDecodeScratch(d); n != 2*6*3*82 {
