@@ -36,6 +36,7 @@ type device struct {
 	indirectCommands, traced                    atomic.Uint64
 
 	mu         sync.Mutex
+	kernels    map[string]*kernelCounts
 	queues     map[*queue]bool
 	misused    []error // misuse that no command buffer could report yet
 	refusal    error   // why the last nil was returned

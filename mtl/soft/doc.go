@@ -29,6 +29,22 @@
 // more than the width. An access is checked against its buffer, as a GPU would have it, not against what the host takes
 // for a part of the buffer.
 //
+// With [Options.Checks], also:
+//
+//   - reads of threadgroup memory that was not written since the threadgroup began, and of private variables that were never
+//     written; loads that only move a value on within such memory may;
+//   - races within a threadgroup: two threads touch the same byte of threadgroup or device memory, one of them writes, not
+//     both are atomic, and no barrier with the flag of that memory lies between. A barrier without the flag orders only
+//     what was read before it. Threads of a simdgroup are in order from instruction to instruction, on which much that
+//     is shipped relies though Metal does not promise it; [Options.NoLockStep] wants a simdgroup barrier there, too;
+//   - races between the threadgroups of a dispatch in device memory. Order by atomics is not followed: kernels that pass
+//     data on so, and say it with a fence, are exempt;
+//   - what depends on the order of threadgroups or simdgroups, by running them in that of [Options.Order].
+//
+// A write that changes nothing is no race: threads may store the same value. The history of accesses is bounded; where a
+// dispatch writes more than about four megabytes of a buffer, the oldest part is forgotten and its races between
+// threadgroups are not found.
+//
 // A command buffer that was misused while it was encoded is not executed at all. Misuse that no command buffer can
 // report (a bad message to a device, say) fails the next one that is committed. Later command buffers of a queue run
 // after one that failed, as in Metal.
@@ -37,6 +53,8 @@
 //
 // Command buffers of one queue run one after the other, each spread over all cores; queues run side by side. Dispatches
 // that no barrier orders run in the order of [Options.Order], which Metal does not promise.
+//
+// [Stats] tells what the device did and, with [Options.Counts], what each kernel did: instructions, lanes, bytes by slot.
 //
 // Hazards between encoders are not looked for: encoders of a queue run in order here, even where a resource is not
 // tracked and Metal would need a fence.

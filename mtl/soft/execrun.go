@@ -169,6 +169,14 @@ func (x *executor) dispatchStep(s *step) *failure {
 	}
 	d := &x.dispatch
 	d.Threads, d.Steps = s.group, x.dev.opts.StepLimit
+	d.Order, d.Counts = simt.Order(x.dev.opts.Order), nil
+	if d.Order == simt.Shuffled {
+		d.Seed = x.rand.Uint64()
+	}
+	if c := s.pipeline.counts; c != nil {
+		d.Counts = &c.counts
+		c.dispatches.Add(1)
+	}
 	if s.threads {
 		d.Grid = s.grid
 		for i := range d.Groups {
@@ -225,6 +233,8 @@ func faultCode(f *simt.Fault) mtl.CommandBufferError {
 	case simt.FaultOutOfBounds, simt.FaultMisaligned, simt.FaultNull, simt.FaultBadPointer, simt.FaultConstantWrite:
 		return mtl.CommandBufferErrorPageFault
 	case simt.FaultUnbound, simt.FaultThreadgroup, simt.FaultTooManyThreads, simt.FaultDispatch:
+		return mtl.CommandBufferErrorInvalidResource
+	case simt.FaultUnwritten, simt.FaultRace, simt.FaultGroupRace:
 		return mtl.CommandBufferErrorInvalidResource
 	case simt.FaultStepLimit, simt.FaultDivergentBarrier:
 		return mtl.CommandBufferErrorTimeout

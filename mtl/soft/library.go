@@ -200,7 +200,7 @@ func globalOf(v air.Value) *air.Global {
 }
 
 // compile makes the program of the kernel with constants, or gives the one that was made before.
-func (f *libraryFunction) compile(values *simt.Options) (*simt.Program, *air.Kernel, error) {
+func (f *libraryFunction) compile(values *simt.Options, dev *Options) (*simt.Program, *air.Kernel, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k, err := f.loadLocked()
@@ -211,6 +211,7 @@ func (f *libraryFunction) compile(values *simt.Options) (*simt.Program, *air.Ker
 	if values != nil {
 		opt = *values
 	}
+	opt.Checks, opt.NoLockStep, opt.Counts = dev.Checks, dev.NoLockStep, dev.Counts
 	key := constantsKey(opt)
 	if p := f.programs[key]; p != nil {
 		return p, k, nil

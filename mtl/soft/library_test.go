@@ -20,30 +20,33 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-var update = flag.Bool("update", false, "compile testdata/kernels.metal (needs clang-22)")
+var update = flag.Bool("update", false, "compile the kernels in testdata (needs clang-22)")
 
-// TestKernelsAreCurrent compares the tests' own library, and the source it was made from, with what was noted when it was
-// made. With -update it makes the library.
+// TestKernelsAreCurrent compares the tests' own libraries, and the sources they were made from, with what was noted when
+// they were made. With -update it makes the libraries.
 func TestKernelsAreCurrent(t *testing.T) {
-	source, err := os.ReadFile("testdata/kernels.metal")
-	require.NoError(t, err)
-	if *update {
-		lib, err := msl.Compile(context.Background(), string(source), msl.Options{Name: "kernels.metal"})
+	for _, name := range []string{"kernels", "checks"} {
+		path := "testdata/" + name
+		source, err := os.ReadFile(path + ".metal")
 		require.NoError(t, err)
-		library, err := metallib.Write(lib)
+		if *update {
+			lib, err := msl.Compile(context.Background(), string(source), msl.Options{Name: name + ".metal"})
+			require.NoError(t, err)
+			library, err := metallib.Write(lib)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path+".metallib", library, 0o644))
+			require.NoError(t, os.WriteFile(path+".sum", []byte(sums(name, source, library)), 0o644))
+		}
+		library, err := os.ReadFile(path + ".metallib")
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile("testdata/kernels.metallib", library, 0o644))
-		require.NoError(t, os.WriteFile("testdata/kernels.sum", []byte(sums(source, library)), 0o644))
+		noted, err := os.ReadFile(path + ".sum")
+		require.NoError(t, err)
+		require.Equal(t, string(noted), sums(name, source, library), "run: go test ./mtl/soft -run TestKernelsAreCurrent -update")
 	}
-	library, err := os.ReadFile("testdata/kernels.metallib")
-	require.NoError(t, err)
-	noted, err := os.ReadFile("testdata/kernels.sum")
-	require.NoError(t, err)
-	require.Equal(t, string(noted), sums(source, library), "run: go test ./mtl/soft -run TestKernelsAreCurrent -update")
 }
 
-func sums(source, library []byte) string {
-	return fmt.Sprintf("%x  kernels.metal\n%x  kernels.metallib\n", sha256.Sum256(source), sha256.Sum256(library))
+func sums(name string, source, library []byte) string {
+	return fmt.Sprintf("%x  %s.metal\n%x  %s.metallib\n", sha256.Sum256(source), name, sha256.Sum256(library), name)
 }
 
 func TestLibrary(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Options describe the device that [New] makes. The zero value is a device like a recent Apple GPU under macOS 26, with
-// every check on. The other settings let tests pretend what only some real systems do.
+// the checks that cost little on. The other settings let tests pretend what only some real systems do.
 type Options struct {
 	// Name is what the device calls itself; the default is "Ingot Software Device".
 	Name string
@@ -63,6 +63,15 @@ type Options struct {
 	// the default, 2³¹, is some minutes' worth.
 	StepLimit int64
 
+	// Checks turns the checking mode on: reads of threadgroup and private memory that was never written, and races within
+	// and between threadgroups fail the command buffer. Order then applies to the threadgroups of a dispatch and the
+	// simdgroups of a threadgroup, too. Every dispatch runs on one core, and kernels that share much memory run slower.
+	Checks bool
+	// NoLockStep makes the checks stricter than what GPUs do: threads of a simdgroup are then ordered by simdgroup barriers
+	// only. Without it, what one instruction did is done when the simdgroup's next one begins.
+	NoLockStep bool
+	// Counts makes [Stats] tell what each kernel did. Kernels run a little slower.
+	Counts bool
 	// NoHazards turns the detection of hazards between concurrent dispatches off.
 	NoHazards bool
 	// Order is the order in which dispatches run that no barrier orders.

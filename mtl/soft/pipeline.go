@@ -20,6 +20,7 @@ type pipeline struct {
 	holder     atomic.Uint64
 	freed      atomic.Bool
 	program    *simt.Program
+	counts     *kernelCounts // if the device counts
 	args       []pipelineArg // buffers and threadgroup memory that exist
 	maxThreads int
 	static     int
@@ -78,7 +79,7 @@ func (d *device) newPipeline(r pipelineRequest) (*pipeline, *refusal) {
 	case r.indirect && d.opts.NoIndirectCompute:
 		return nil, refuse(mtl.LibraryErrorUnsupported, "kernel %q: this device has no indirect command buffers for compute", f.source.name)
 	}
-	program, k, err := f.source.compile(f.values)
+	program, k, err := f.source.compile(f.values, &d.opts)
 	if err != nil {
 		return nil, refuse(mtl.LibraryErrorCompileFailure, "kernel %q: %v", f.source.name, err)
 	}
@@ -126,6 +127,9 @@ func (d *device) newPipeline(r pipelineRequest) (*pipeline, *refusal) {
 		p.args = append(p.args, pipelineArg{a, !a.Unused})
 	}
 	p.dev = d
+	if d.opts.Counts {
+		p.counts = d.countsOf(p.kernel)
+	}
 	if r.label != "" {
 		p.setLabel(r.label)
 	}

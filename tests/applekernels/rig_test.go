@@ -38,7 +38,7 @@ func newRig(t testing.TB) *rig {
 	file, err := metallib.Read(data)
 	require.NoError(t, err)
 	pool := objc.NewPool()
-	dev := soft.New(soft.Options{})
+	dev := soft.New(soft.Options{Checks: true})
 	lib, err := dev.NewLibraryWithData(data)
 	require.NoError(t, err)
 	r := &rig{t, dev, dev.NewCommandQueue(), lib, file}

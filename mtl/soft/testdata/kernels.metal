@@ -120,3 +120,15 @@ constant uint bonus [[function_constant(3)]];
 kernel void reward(device uint *x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
     x[i] += is_function_constant_defined(bonus) ? bonus : 100;
 }
+
+// As sum64, but the last thread forgets its part.
+kernel void lopsided(device const float *in [[buffer(0)]], device float *out [[buffer(1)]], uint i [[thread_index_in_threadgroup]]) {
+    threadgroup float piece[64];
+    if (i < 63) {
+        piece[i] = in[i];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (i == 0) {
+        out[0] = piece[63];
+    }
+}

@@ -19,6 +19,10 @@
 // and a byte offset. Every access is checked against its region's exact bounds and its alignment; what is wrong ends the
 // dispatch with a [Fault]. Threadgroup and private memory start with every byte 0xFF: to a kernel they are undefined.
 //
+// A program made with Options.Checks finds reads of memory never written and races (check.go: what counts as one, and how
+// it is found; check_exec.go: the instructions). One made with Options.Counts counts what it does (count.go). Both are
+// decided when the program is made, instruction by instruction, so that other programs do not pay for them.
+//
 // Floating point is IEEE 754 with denormals kept; half and bfloat arithmetic is rounded to nearest even after every
 // operation; nothing is fused but explicit fma. Fast-math flags are ignored. Integer conversions saturate, division by
 // zero gives 0, shift amounts are taken modulo the width: results are the same on every machine, but for the bits

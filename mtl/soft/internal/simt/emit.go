@@ -183,6 +183,12 @@ func (e *emitter) instr(v *val, fn func(*warp, *inst)) {
 	case opSync:
 		in.fn = execSync
 	}
+	if e.p.checks {
+		e.checkedForms(v, &in)
+	}
+	if e.p.counts {
+		e.countedForms(v, &in)
+	}
 	e.add(in)
 	for _, o := range x.outs {
 		e.fill(o)
@@ -208,6 +214,9 @@ func (e *emitter) terminator(b *block, cost int64) {
 		in.fn = execRet
 	default:
 		in.fn = execTrap
+	}
+	if e.p.counts {
+		x.counted, in.fn = in.fn, countedEnd
 	}
 	e.add(in)
 }

@@ -58,6 +58,12 @@ type xinst struct {
 	bits   uint32
 	edges  [2]edge
 	cost   int64
+	// In a checked or counted program: the instruction's number, whether its address is uniform, and what else it does.
+	code           uint32
+	together       stamp  // stampTogether if the simdgroup makes the access as a whole
+	moved          uint32 // the results that are only moved on
+	uniAddr        bool
+	plain, counted func(*warp, *inst)
 }
 
 // An edge is a way from one block to another: where it goes and the phis to set on the way.
@@ -124,6 +130,11 @@ type warp struct {
 	private       []byte
 	tmp           inst
 	saved         []uint64 // room for the uniform phis of an edge
+
+	// In the checking mode: the ticks of the last simdgroup barriers, and which private bytes were written.
+	since [checkSpaces]uint32
+	waits uint32
+	init  []byte
 }
 
 func (w *warp) u32(off uint32) *[32]uint32  { return (*[32]uint32)(unsafe.Add(w.base, off)) }

@@ -98,12 +98,17 @@ func execTileCopy(w *warp, in *inst) {
 			sx, sy := int64(c)+ox, int64(y)+oy
 			if sx < 0 || sy < 0 || sx >= int64(sw) || sy >= int64(sh) {
 				if mode == 0 || sw == 0 || sh == 0 {
+					w.checkTile(in, dst+(y*dstStride+c)*esize, l, esize, checkWrite)
 					clear(d)
 					continue
 				}
 				sx, sy = max(0, min(sx, int64(sw)-1)), max(0, min(sy, int64(sh)-1))
 			}
-			copy(d, unsafe.Slice((*byte)(w.resolve(src+(uint64(sy)*srcStride+uint64(sx))*esize, l, esize, 0, false, in)), esize))
+			from := src + (uint64(sy)*srcStride+uint64(sx))*esize
+			s := unsafe.Slice((*byte)(w.resolve(from, l, esize, 0, false, in)), esize)
+			w.checkTile(in, from, l, esize, checkRead)
+			w.checkTile(in, dst+(y*dstStride+c)*esize, l, esize, checkWrite)
+			copy(d, s)
 		}
 	}
 }

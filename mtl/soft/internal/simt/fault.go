@@ -22,6 +22,10 @@ const (
 	FaultStepLimit        = "step limit"
 	FaultUnreachable      = "unreachable code"
 	FaultInternal         = "internal error"
+	// Those of the checking mode.
+	FaultUnwritten = "read of memory never written"
+	FaultRace      = "race within a threadgroup"
+	FaultGroupRace = "race between threadgroups"
 )
 
 // The memory that a fault concerns.
@@ -52,6 +56,15 @@ type Fault struct {
 	Align uint64
 	// Detail says more where the fields do not.
 	Detail string
+	// Of a race, Access says what the thread did ("read", "wrote" or "changed atomically"), and Other is what it met.
+	Access string
+	Other  Party
+}
+
+// A Party is the earlier access of a race.
+type Party struct {
+	Access, Instruction string
+	Thread, Threadgroup [3]uint32
 }
 
 // Error says all of it in one line.
@@ -87,6 +100,13 @@ func (f *Fault) Error() string {
 	default:
 		fmt.Fprintf(&b, "; thread (%d, %d, %d) of the grid, threadgroup (%d, %d, %d)",
 			f.Thread[0], f.Thread[1], f.Thread[2], f.Threadgroup[0], f.Threadgroup[1], f.Threadgroup[2])
+	}
+	if o := &f.Other; o.Access != "" {
+		fmt.Fprintf(&b, " %s what thread (%d, %d, %d) of threadgroup (%d, %d, %d) %s", f.Access,
+			o.Thread[0], o.Thread[1], o.Thread[2], o.Threadgroup[0], o.Threadgroup[1], o.Threadgroup[2], o.Access)
+		if o.Instruction != "" {
+			fmt.Fprintf(&b, " with %q", o.Instruction)
+		}
 	}
 	return b.String()
 }
@@ -153,6 +173,56 @@ func (w *warp) fault(f *Fault, in *inst, lane int) {
 	panic(f)
 }
 
+// sourceName is what the source calls a variable of a function, whose mangled name ends in E, a length and that name.
+func sourceName(name string) string {
+	if !strings.HasPrefix(name, "_ZZ") {
+		return name
+	}
+	for i := len(name) - 1; i > 0; i-- {
+		if name[i] != 'E' {
+			continue
+		}
+		n, k := 0, i+1
+		for ; k < len(name) && name[k] >= '0' && name[k] <= '9' && n < len(name); k++ {
+			n = 10*n + int(name[k]-'0')
+		}
+		if n > 0 && n <= len(name)-k {
+			return name[k : k+n]
+		}
+	}
+	return name
+}
+
+// memoryOf describes the memory of a region in a fault.
+func (w *warp) memoryOf(f *Fault, r int) {
+	f.Length = w.regs[r].size
+	if r < firstRegion {
+		f.Memory, f.Slot, f.Name = MemoryBuffer, r-1, w.bufferName(r-1)
+		return
+	}
+	info := &w.prog.mem.regions[r-firstRegion]
+	f.Name = sourceName(info.name)
+	switch info.kind {
+	case regionConst:
+		f.Memory = MemoryConstant
+	case regionPrivate:
+		f.Memory = MemoryPrivate
+	case regionShared:
+		f.Memory = MemoryThreadgroup
+	case regionSharedArg:
+		f.Memory, f.Slot = MemoryThreadgroup, info.slot
+	}
+}
+
+// bufferName is the name of an argument and, if it has one, of the buffer.
+func (w *warp) bufferName(slot int) string {
+	name := w.prog.bufferNames[slot]
+	if n := w.bufs[slot].Name; n != "" {
+		name = strings.TrimPrefix(name+" = "+n, " = ")
+	}
+	return name
+}
+
 // accessFault reports an access to address p that resolve refused.
 func (w *warp) accessFault(p uint64, lane int, size, align uint64, write bool, in *inst) {
 	f := &Fault{Slot: -1, Size: size, Align: align}
@@ -167,29 +237,9 @@ func (w *warp) accessFault(p uint64, lane int, size, align uint64, write bool, i
 		w.fault(f, in, lane)
 	}
 	rg := &w.regs[r]
-	f.Offset, f.Length = p-rg.origin, rg.size
-	unbound := false
-	if r < firstRegion {
-		f.Memory, f.Slot = MemoryBuffer, r-1
-		f.Name = w.prog.bufferNames[r-1]
-		unbound = rg.base == nil
-		if n := w.bufs[r-1].Name; n != "" {
-			f.Name = strings.TrimPrefix(f.Name+" = "+n, " = ")
-		}
-	} else {
-		info := &w.prog.mem.regions[r-firstRegion]
-		f.Name = info.name
-		switch info.kind {
-		case regionConst:
-			f.Memory = MemoryConstant
-		case regionPrivate:
-			f.Memory = MemoryPrivate
-		case regionShared:
-			f.Memory = MemoryThreadgroup
-		case regionSharedArg:
-			f.Memory, f.Slot = MemoryThreadgroup, info.slot
-		}
-	}
+	f.Offset = p - rg.origin
+	w.memoryOf(f, r)
+	unbound := r < firstRegion && rg.base == nil
 	switch {
 	case unbound:
 		f.Kind = FaultUnbound

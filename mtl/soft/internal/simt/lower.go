@@ -37,6 +37,7 @@ type lowerer struct {
 	at *air.Instr
 	// matrix is set when values of 64 elements are simdgroup matrices, of which each lane holds two.
 	matrix bool
+	fenced bool // there are fences
 	types  map[*air.Type][]leaf
 	nested int // depth of the type that leaves splits
 	opt    *Options

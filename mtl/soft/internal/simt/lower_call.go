@@ -105,11 +105,11 @@ func (lw *lowerer) intrinsic(c *callCtx) ([]*val, bool) {
 	stem := parts[0]
 	switch {
 	case stem == "wg" && len(parts) > 1 && parts[1] == "barrier":
-		lw.add(opBarrier, false, 0, &ext{effect: true})
+		lw.add(opBarrier, false, c.barrierFlags(), &ext{effect: true})
 		clear(lw.cse)
 		return nil, true
 	case stem == "simdgroup" && len(parts) > 1 && parts[1] == "barrier":
-		lw.add(opSync, false, 0, &ext{effect: true})
+		lw.add(opSync, false, c.barrierFlags(), &ext{effect: true})
 		return nil, true
 	case stem == "atomic":
 		return lw.airAtomic(c, parts[1:])
@@ -135,6 +135,16 @@ func (lw *lowerer) intrinsic(c *callCtx) ([]*val, bool) {
 		return c.each(1, func(a []*val) *val { return lw.emit(opNe32, 0, a[0], lw.c32(0)) }), true
 	}
 	return lw.mathIntrinsic(c, stem, parts[1:])
+}
+
+// barrierFlags are the memory that a barrier orders: all of it if the flags are not constant.
+func (c *callCtx) barrierFlags() uint64 {
+	if len(c.in.Args) > 0 {
+		if f := c.scalar(0); f.isConst() {
+			return f.imm & (flagDevice | flagShared)
+		}
+	}
+	return flagDevice | flagShared
 }
 
 // constantDefined tells whether the function constant behind an address was given a value.
@@ -174,10 +184,10 @@ func (lw *lowerer) llvmIntrinsic(c *callCtx, s string) ([]*val, bool) {
 		}
 		return nil, true
 	case "memcpy", "memmove":
-		lw.memOp(execCopy, c.scalar(0), c.scalar(1), lw.to64(c.scalar(2)))
+		lw.memOp(execCopy, 0, c.scalar(0), c.scalar(1), lw.to64(c.scalar(2)))
 		return nil, true
 	case "memset":
-		lw.memOp(execSet, c.scalar(0), c.scalar(1), lw.to64(c.scalar(2)))
+		lw.memOp(execSet, memSet, c.scalar(0), c.scalar(1), lw.to64(c.scalar(2)))
 		return nil, true
 	case "expect":
 		return c.arg(0), true
@@ -189,13 +199,17 @@ func (lw *lowerer) llvmIntrinsic(c *callCtx, s string) ([]*val, bool) {
 	return lw.mathIntrinsic(c, parts[0], parts[1:])
 }
 
-func (lw *lowerer) memOp(fn func(*warp, *inst), args ...*val) {
-	lw.add(opMem, false, 0, &ext{fn: fn, effect: true}, args...)
+// memSet is the variant of an opMem that sets memory.
+const memSet = 1
+
+func (lw *lowerer) memOp(fn func(*warp, *inst), sub uint32, args ...*val) {
+	lw.add(opMem, false, 0, &ext{fn: fn, sub: sub, effect: true}, args...)
 }
 
 // airAtomic lowers air.atomic.{global,local}.<op>[.s|.u].<type>.
 func (lw *lowerer) airAtomic(c *callCtx, parts []string) ([]*val, bool) {
 	if len(parts) > 0 && parts[0] == "fence" {
+		lw.fenced = true
 		return nil, true
 	}
 	if len(parts) < 2 {

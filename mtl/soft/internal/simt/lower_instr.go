@@ -24,6 +24,7 @@ func (lw *lowerer) instr(f *frame, b *air.Block, in *air.Instr) {
 	case air.OpAtomicRMW, air.OpCmpXchg:
 		r = lw.atomicInstr(f, in)
 	case air.OpFence:
+		lw.fenced = true
 	case air.OpCall:
 		r = lw.call(f, in)
 	default:

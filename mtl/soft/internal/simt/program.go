@@ -41,6 +41,13 @@ type Options struct {
 	// Constants and ConstantsByName give function constants; an index wins over a name.
 	Constants       map[int]Value
 	ConstantsByName map[string]Value
+	// Checks makes a program that finds reads of memory never written and races; see [Dispatch.Order], too. Such a program
+	// is slower, and its dispatches run on one goroutine. See doc.go for what is found.
+	Checks bool
+	// NoLockStep makes the checks treat the threads of a simdgroup as running in no order but that of simdgroup barriers.
+	NoLockStep bool
+	// Counts makes a program that counts what it does; see [Dispatch.Counts].
+	Counts bool
 }
 
 func (o *Options) value(index int, name string) (Value, bool) {
@@ -62,6 +69,12 @@ type Program struct {
 	scratch     uint32
 	mem         *layout
 	barriers    bool
+	checks      bool
+	counts      bool
+	noLockStep  bool
+	needed      map[*val]bool // while a checked program is made: see findNeeded
+	fenced      bool          // the kernel has fences beyond its threadgroup
+	writes      uint32        // in the checking mode: the buffers it may write
 	maxMoves    int
 	usesBuffer  uint32
 	bufferNames [MaxBuffers]string
@@ -162,7 +175,15 @@ func (lw *lowerer) program(fn *air.Function, args func() [][]*val) *Program {
 		}
 	}
 	f := lw.graph(fn, args)
+	if lw.mem.frozen { // static constructors are not checked
+		p.checks, p.counts, p.fenced, p.noLockStep = lw.opt.Checks, lw.opt.Counts, lw.fenced, lw.opt.NoLockStep
+	}
+	if p.checks {
+		p.findWrites(f.blocks)
+		p.needed = findNeeded(f.blocks)
+	}
 	emit(p, f, lw.mem)
+	p.needed = nil
 	for i, r := range lw.mem.regions {
 		if r.kind == regionSharedArg {
 			p.sharedArgs = append(p.sharedArgs, i+firstRegion)

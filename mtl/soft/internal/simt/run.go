@@ -30,6 +30,12 @@ type Dispatch struct {
 	Access func(slot int, offset, size uint64, kind Access)
 	// Steps limits the instructions that the simdgroups of one threadgroup may execute together; 0 means DefaultSteps.
 	Steps int64
+	// Order is, for a program with checks, the order in which threadgroups run, and simdgroups between barriers; Seed makes
+	// it another random one.
+	Order Order
+	Seed  uint64
+	// Counts, if set, receives what a program with counts does.
+	Counts *Counts
 }
 
 // A group is the state of one worker: it runs one threadgroup after another.
@@ -44,6 +50,8 @@ type group struct {
 	grid    [3]uint32
 	size    [3]uint32 // of the threadgroup that runs
 	current *warp
+	chk     *checker // in the checking mode
+	counts  tally
 }
 
 func newGroup(p *Program) *group {
@@ -85,6 +93,9 @@ func (g *group) newWarp() *warp {
 	}
 	if p.mem.laneStride > 0 {
 		w.private = make([]byte, p.mem.laneStride*simdWidth)
+		if p.checks {
+			w.init = make([]byte, len(w.private))
+		}
 	}
 	return w
 }
@@ -105,7 +116,7 @@ func (p *Program) Run(d *Dispatch, workers int) error {
 	if uint64(workers) > total {
 		workers = int(total)
 	}
-	if workers <= 1 {
+	if workers <= 1 || p.checks {
 		g := p.acquire(d, grid)
 		defer p.release(g)
 		for i := uint64(0); i < total; i++ {
@@ -254,6 +265,9 @@ func (p *Program) acquire(d *Dispatch, grid [3]uint32) *group {
 			size += n
 		}
 	}
+	if p.checks {
+		g.chk = newChecker(g)
+	}
 	return g
 }
 
@@ -294,6 +308,13 @@ func (p *Program) release(g *group) {
 	for i := 1; i < firstRegion; i++ {
 		g.regs[i] = region{}
 	}
+	if g.chk != nil {
+		g.chk.release()
+		g.chk = nil
+	}
+	if p.counts {
+		g.counts.give(g.d.Counts)
+	}
 	g.d = nil
 	for _, w := range g.warps {
 		w.bufs, w.access = nil, nil
@@ -316,9 +337,25 @@ func (g *group) runOne(i uint64) (err error) {
 			err = f
 		}
 	}()
-	nx, ny := uint64(g.groups[0]), uint64(g.groups[1])
-	g.runGroup([3]uint32{uint32(i % nx), uint32(i / nx % ny), uint32(i / nx / ny)})
+	if g.chk != nil {
+		i = g.chk.order.at(i)
+	}
+	g.runGroup(g.position(i))
 	return nil
+}
+
+// position is where threadgroup number i lies.
+func (g *group) position(i uint64) [3]uint32 {
+	nx, ny := uint64(g.groups[0]), uint64(g.groups[1])
+	return [3]uint32{uint32(i % nx), uint32(i / nx % ny), uint32(i / nx / ny)}
+}
+
+// sizeOf is how many threads the threadgroup at a position has.
+func (g *group) sizeOf(pos [3]uint32) (size [3]uint32) {
+	for i := range pos {
+		size[i] = min(g.d.Threads[i], g.grid[i]-pos[i]*g.d.Threads[i])
+	}
+	return size
 }
 
 func (g *group) runGroup(pos [3]uint32) {
@@ -326,13 +363,16 @@ func (g *group) runGroup(pos [3]uint32) {
 	var origin [3]uint32
 	for i := range pos {
 		origin[i] = pos[i] * g.d.Threads[i]
-		g.size[i] = min(g.d.Threads[i], g.grid[i]-origin[i])
 	}
+	g.size = g.sizeOf(pos)
 	g.budget = g.d.Steps
 	if g.budget <= 0 {
 		g.budget = DefaultSteps
 	}
 	g.clearShared()
+	if g.chk != nil {
+		g.chk.begin()
+	}
 	threads := product(g.size)
 	simds := (threads + simdWidth - 1) / simdWidth
 	need := int(simds)
@@ -344,7 +384,11 @@ func (g *group) runGroup(pos [3]uint32) {
 	}
 	for s := uint32(0); s < simds; s++ {
 		w := g.warps[min(int(s), need-1)]
-		w.start(pos, origin, s, threads)
+		simd := s
+		if g.chk != nil && !p.barriers {
+			simd = g.chk.simdAt(s, simds, g.chk.begun)
+		}
+		w.start(pos, origin, simd, threads)
 		if !p.barriers {
 			w.resume()
 		}
@@ -355,8 +399,12 @@ func (g *group) runGroup(pos [3]uint32) {
 }
 
 // turns lets simdgroups run from barrier to barrier.
-func (g *group) turns(warps []*warp) {
+func (g *group) turns(all []*warp) {
+	warps := all
 	for {
+		if g.chk != nil {
+			warps = g.chk.arrange(all)
+		}
 		var waits, gone *warp
 		for _, w := range warps {
 			if w.stop == ended {
@@ -378,6 +426,9 @@ func (g *group) turns(warps []*warp) {
 		}
 		if gone != nil {
 			g.divergent(waits, "another simdgroup of the threadgroup has ended")
+		}
+		if g.chk != nil {
+			g.chk.barrier(g.prog.code[waits.pc-1].imm)
 		}
 	}
 }
@@ -418,6 +469,8 @@ func (w *warp) start(pos, origin [3]uint32, s, threads uint32) {
 	w.mask = w.all
 	w.div, w.nw, w.pc, w.stop = false, 0, 0, running
 	fill(w.private)
+	w.since, w.waits = [checkSpaces]uint32{}, 0
+	clear(w.init)
 	w.setArgs()
 }
 
