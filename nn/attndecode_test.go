@@ -114,6 +114,8 @@ func TestFlashAttnDecodePartials(t *testing.T) {
 		{b: 2, tq: 1, h: 2, hkv: 1, capacity: 300, tkv: 200, qPos: 199, d: 128},
 		{b: 1, tq: 1, h: 2, hkv: 2, capacity: 300, tkv: 290, qPos: 289, window: 10, d: 256},
 		{b: 1, tq: 1, h: 1, hkv: 1, capacity: 300, tkv: 290, qPos: 100, d: 512},
+		{b: 1, tq: 1, h: 1, hkv: 1, capacity: 300, tkv: 192, qPos: 191, d: 128}, // keys that end where a chunk does
+		{b: 1, tq: 1, h: 1, hkv: 1, capacity: 300, tkv: 0, qPos: 191, d: 256},
 	} {
 		s := newAttn(t, rt, r, c)
 		s.d.Chunk = 64
