@@ -4,18 +4,27 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	goruntime "runtime"
 	"testing"
 
+	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/nn/internal/oracle"
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// open is a runtime that is closed after the test.
+// open is a runtime that is closed after the test. Tests run with all checks: memory never written, races by Metal's strict
+// rules, dispatches, threadgroups and simdgroups in random order. Benchmarks run without, and on a Mac the GPU is tested.
 func open(t testing.TB) *runtime.Runtime {
 	t.Helper()
-	rt, err := runtime.Open()
+	var opts []runtime.Option
+	if _, bench := t.(*testing.B); !bench && goruntime.GOOS != "darwin" {
+		dev := soft.New(soft.Options{Checks: true, NoLockStep: true, Order: soft.Shuffled, Seed: 7})
+		defer dev.Release()
+		opts = append(opts, runtime.WithDevice(dev))
+	}
+	rt, err := runtime.Open(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
