@@ -41,9 +41,9 @@
 //     data on so, and say it with a fence, are exempt;
 //   - what depends on the order of threadgroups or simdgroups, by running them in that of [Options.Order].
 //
-// A write that changes nothing is no race: threads may store the same value. The history of accesses is bounded; where a
-// dispatch writes more than about four megabytes of a buffer, the oldest part is forgotten and its races between
-// threadgroups are not found.
+// A write that changes nothing is no race: threads may store the same value. The history of accesses is bounded: where a
+// dispatch touches more than 4 MiB of the buffers that it writes (1 MiB if by single bytes), the oldest part is forgotten,
+// and races with it are not found.
 //
 // A command buffer that was misused while it was encoded is not executed at all. Misuse that no command buffer can
 // report (a bad message to a device, say) fails the next one that is committed. Later command buffers of a queue run
