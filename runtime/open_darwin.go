@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/ingot-metal/ingot/mtl"
+import (
+	"errors"
+
+	"github.com/ingot-metal/ingot/mtl"
+)
 
 // bestDevice is the system's default device or, where the system names none, the first it has; the caller releases it.
 func bestDevice() (mtl.Device, error) {
@@ -17,4 +21,10 @@ func bestDevice() (mtl.Device, error) {
 		d.Release()
 	}
 	return all[0], nil
+}
+
+// checkingDevice is an error: a GPU has no checks, and programs for macOS do not carry the software device unless they
+// import it.
+func checkingDevice() (mtl.Device, error) {
+	return mtl.Device{}, errors.New("a GPU has no checks; open soft.New(soft.Options{Checks: true}) with WithDevice")
 }

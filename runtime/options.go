@@ -45,6 +45,7 @@ type config struct {
 	hazards     Hazards
 	poolLimit   int
 	noIndirect  bool
+	checks      bool
 	device      mtl.Device
 	builtin     builtin
 }
@@ -146,6 +147,16 @@ func WithPoolLimit(bytes int) Option {
 func WithoutIndirect() Option {
 	return func(c *config) error {
 		c.noIndirect = true
+		return nil
+	}
+}
+
+// WithChecks opens a software device that finds races and reads of memory never written in kernels: a submission with one
+// fails. It is for where Open takes the software device; a device of your own is made with checks (see package
+// mtl/soft), and a GPU has none, so that Open fails with [ErrDevice] on macOS.
+func WithChecks(on bool) Option {
+	return func(c *config) error {
+		c.checks = on
 		return nil
 	}
 }

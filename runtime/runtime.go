@@ -75,12 +75,19 @@ func Open(opts ...Option) (*Runtime, error) {
 
 func (rt *Runtime) openDevice() error {
 	if rt.cfg.device.IsNil() {
-		dev, err := bestDevice()
+		find := bestDevice
+		if rt.cfg.checks {
+			find = checkingDevice
+		}
+		dev, err := find()
 		if err != nil {
 			return &Error{Func: "Open", Arg: "device", Err: because(ErrDevice, err)}
 		}
 		rt.dev = dev
 		return nil
+	}
+	if rt.cfg.checks {
+		return optionError("WithChecks", "a device from WithDevice", "the device made with soft.Options.Checks instead", ErrMisuse)
 	}
 	rt.cfg.device.Retain()
 	rt.dev = rt.cfg.device
