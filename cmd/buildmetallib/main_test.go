@@ -175,6 +175,9 @@ func TestMetalArguments(t *testing.T) {
 
 // The committed library is what the shaders compile to, bit for bit.
 func TestDefaultLibraryIsCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles all shaders")
+	}
 	requireTools(t)
 	root := testenv.Root(t)
 	dir := t.TempDir()
