@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -169,8 +170,47 @@ func TestBuildErrors(t *testing.T) {
 
 // Apple's compiler is asked for arithmetic as written.
 func TestMetalArguments(t *testing.T) {
-	require.Equal(t, "-sdk macosx metal -std=metal3.1 -mmacosx-version-min=14.0 -fno-fast-math -ffp-contract=off -O2 -I a -DX=1",
-		strings.Join(metalArguments([]string{"a"}, []string{"X=1"}), " "))
+	require.Equal(t, "-isysroot SDK -std=metal3.1 -mmacosx-version-min=14.0 -fno-fast-math -ffp-contract=off -O2 -I a -DX=1",
+		strings.Join(metalArguments("SDK", []string{"a"}, []string{"X=1"}), " "))
+}
+
+// The commands of the route through Xcode, with scripts in place of its tools.
+func TestXcrunCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	dir := t.TempDir()
+	script := func(name, body string) {
+		text := "#!/bin/sh\necho " + name + " \"$@\" >> " + filepath.Join(dir, "log") + "\n" + body + "\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
+	}
+	script("xcrun", `case "$*" in
+"-f metal"|"-f metallib") echo `+dir+`/$2 ;;
+"--sdk macosx --show-sdk-path") echo /the/sdk ;;
+*) exit 1 ;;
+esac`)
+	script("metal", `[ "$1" = --version ] && echo "Apple metal version 1" && echo more && exit
+for last; do :; done
+echo air > "$last"`)
+	script("metallib", `for last; do :; done
+echo MTLB > "$last"`)
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	b := &build{include: []string{"inc"}}
+	versions, compile, err := b.xcrun(t.Context(), []string{"one.metal", "two.metal"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"metal": "Apple metal version 1"}, versions)
+	library, err := compile()
+	require.NoError(t, err)
+	require.Equal(t, "MTLB\n", string(library))
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	require.Contains(t, string(log), "metal -isysroot /the/sdk -std=metal3.1")
+	require.Contains(t, string(log), "-I inc -c two.metal -o ")
+	require.Equal(t, 3, strings.Count(string(log), "xcrun "))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "metal"), []byte("#!/bin/sh\necho refused >&2; exit 1\n"), 0o755))
+	_, _, err = b.xcrun(t.Context(), nil)
+	require.ErrorContains(t, err, "refused")
 }
 
 // The committed library is what the shaders compile to, bit for bit.

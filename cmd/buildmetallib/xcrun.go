@@ -10,9 +10,34 @@ import (
 	"strings"
 )
 
+// appleTools are Apple's compiler and linker, and the SDK. They are found with xcrun and run by path: "xcrun -sdk macosx
+// metal" does not find the Metal toolchain that Xcode 26 keeps outside of the SDK.
+type appleTools struct{ metal, metallib, sdk string }
+
+func findAppleTools(ctx context.Context) (t appleTools, err error) {
+	for _, ask := range []struct {
+		to   *string
+		args []string
+	}{
+		{&t.metal, []string{"-f", "metal"}},
+		{&t.metallib, []string{"-f", "metallib"}},
+		{&t.sdk, []string{"--sdk", "macosx", "--show-sdk-path"}},
+	} {
+		if *ask.to, err = command(ctx, "xcrun", ask.args...); err != nil {
+			return t, err
+		}
+		*ask.to = strings.TrimSpace(*ask.to)
+	}
+	return t, nil
+}
+
 // xcrun compiles with Apple's tools. It has not run on a Mac yet.
 func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, func() ([]byte, error), error) {
-	version, err := command(ctx, "xcrun", "-sdk", "macosx", "metal", "--version")
+	tools, err := findAppleTools(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	version, err := command(ctx, tools.metal, "--version")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -23,16 +48,16 @@ func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, f
 			return nil, err
 		}
 		defer os.RemoveAll(dir)
-		link := []string{"-sdk", "macosx", "metallib"}
+		var link []string
 		for i, file := range files {
 			air := filepath.Join(dir, fmt.Sprintf("%d.air", i))
-			if _, err := command(ctx, "xcrun", append(metalArguments(b.include, b.defines), "-c", file, "-o", air)...); err != nil {
+			if _, err := command(ctx, tools.metal, append(metalArguments(tools.sdk, b.include, b.defines), "-c", file, "-o", air)...); err != nil {
 				return nil, err
 			}
 			link = append(link, air)
 		}
 		out := filepath.Join(dir, "out.metallib")
-		if _, err := command(ctx, "xcrun", append(link, "-o", out)...); err != nil {
+		if _, err := command(ctx, tools.metallib, append(link, "-o", out)...); err != nil {
 			return nil, err
 		}
 		return os.ReadFile(out)
@@ -41,8 +66,8 @@ func (b *build) xcrun(ctx context.Context, files []string) (map[string]string, f
 
 // metalArguments asks Apple's compiler for what our own gives: floating-point arithmetic as written, without fast-math
 // flags and without contraction.
-func metalArguments(include, defines []string) []string {
-	args := []string{"-sdk", "macosx", "metal", "-std=metal" + metalVersion, "-mmacosx-version-min=" + minMacOS,
+func metalArguments(sdk string, include, defines []string) []string {
+	args := []string{"-isysroot", sdk, "-std=metal" + metalVersion, "-mmacosx-version-min=" + minMacOS,
 		"-fno-fast-math", "-ffp-contract=off", "-O2"}
 	for _, dir := range include {
 		args = append(args, "-I", dir)
