@@ -387,6 +387,9 @@ func TestSoftwareFaults(t *testing.T) {
 
 // TestSourceFallback lets the device compile the embedded source, for the whole library and for one kernel.
 func TestSourceFallback(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles all kernels, twice")
+	}
 	testenv.Tool(t, "clang-22")
 	testenv.Tool(t, "opt-22")
 	rt, err := Open(WithDevice(softDevice(t, soft.Options{RefuseLibraries: "not today"})))

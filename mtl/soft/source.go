@@ -12,7 +12,7 @@ import (
 )
 
 // compileTimeout bounds how long a source may take to compile.
-const compileTimeout = 2 * time.Minute
+const compileTimeout = 10 * time.Minute
 
 // librarySource compiles MSL with clang, where it is installed. The settings for fast math make no difference: the device
 // computes exactly as the source says.
