@@ -12,6 +12,19 @@ import (
 	"github.com/ingot-metal/ingot/mtl/soft"
 )
 
+// TestCloseWaitsForTheDevice has a device that holds command buffers for a while after they have completed: nothing is
+// left of them when Close has returned.
+func TestCloseWaitsForTheDevice(t *testing.T) {
+	d := &fake{}
+	d.holds = 20 * time.Millisecond
+	rt := d.open(t)
+	x, err := NewSlice[uint32](rt, 16)
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, rt.Run(func(p *Pass) error { return fill(p, x, 1) }))
+	}
+}
+
 // TestCloseUnderUse closes a runtime while other goroutines use it in every way: each of their calls succeeds or says
 // why not, and nothing is left at the end.
 func TestCloseUnderUse(t *testing.T) {

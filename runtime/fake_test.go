@@ -31,8 +31,9 @@ type fake struct {
 	width        int
 	static       bool // one command buffer and encoder for all, which do nothing: for counting allocations
 	noBuffers    atomic.Bool
-	fail         atomic.Int64 // the commits up to and including this number, counted down, complete; then one fails
-	hang         atomic.Bool  // commits never complete
+	fail         atomic.Int64  // the commits up to and including this number, counted down, complete; then one fails
+	hang         atomic.Bool   // commits never complete
+	holds        time.Duration // how long a command buffer is held after its status says that it has completed
 
 	block    sync.Mutex // held by a test that keeps the device from executing
 	mu       sync.Mutex
@@ -147,6 +148,7 @@ type fakeCB struct {
 	status atomic.Uint64
 	failed atomic.Bool
 	ended  bool
+	held   chan struct{} // closed when the device has let go
 }
 
 type fakeEncoder struct {
@@ -318,7 +320,12 @@ func init() {
 		"encodeSignalEvent:value:": self(func(cb *fakeCB, c *objc.Call) {
 			cb.signal, cb.value = objc.Value(c.Object(0)).(*fakeEvent), uint64(c.Word(1))
 		}),
-		"commit":       self(func(cb *fakeCB, c *objc.Call) { cb.commit() }),
+		"commit": self(func(cb *fakeCB, c *objc.Call) { cb.commit(c.ID()) }),
+		"waitUntilCompleted": self(func(cb *fakeCB, c *objc.Call) {
+			if cb.held != nil {
+				<-cb.held
+			}
+		}),
 		"status":       self(func(cb *fakeCB, c *objc.Call) { c.Return(uintptr(cb.status.Load())) }),
 		"GPUStartTime": func(c *objc.Call) { c.ReturnFloat64(1) },
 		"GPUEndTime":   func(c *objc.Call) { c.ReturnFloat64(1.5) },

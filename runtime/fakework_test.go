@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/objc"
@@ -61,7 +62,7 @@ func (e *fakeEncoder) dispatch(c *objc.Call, exact bool) {
 	e.cur.barrier = false
 }
 
-func (cb *fakeCB) commit() {
+func (cb *fakeCB) commit(id objc.ID) {
 	d := cb.dev
 	if !cb.ended {
 		panic("committed before its encoder ended")
@@ -83,8 +84,16 @@ func (cb *fakeCB) commit() {
 	d.last = done
 	d.mu.Unlock()
 	failing := d.fail.Add(-1) == 0
+	cb.held = make(chan struct{})
+	held := cb.held
+	id.Retain()
 	go func() {
-		defer close(done)
+		defer func() {
+			close(done)
+			time.Sleep(d.holds)
+			id.Release()
+			close(held)
+		}()
 		if before != nil {
 			<-before
 		}

@@ -311,6 +311,8 @@ func (q *queue) close() {
 	}
 	q.abandoned = kept
 	for i := range q.ring {
+		// A device holds a command buffer for a moment after its status says that it has completed.
+		q.ring[i].cb.WaitUntilCompleted()
 		q.ring[i].cb.Release()
 		q.ring[i] = flight{}
 	}
