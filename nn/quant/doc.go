@@ -52,5 +52,21 @@
 //
 // The group size is any that divides the number of columns.
 //
+// # Blocks of GGUF files
+//
+// A [BlockFormat] is one of the formats that ggml (https://github.com/ggml-org/ggml, ggml-common.h) defines and GGUF files hold. d and dmin
+// are float16, numbers are little-endian, q[i] is the code of weight i.
+//
+//	Q4_0    d, 16 bytes            w = d (q - 8): the low half of byte i is q[i], the high half q[i+16]
+//	IQ4_NL  d, 16 bytes            w = d T[q] with a table T of 16 values, codes as in Q4_0
+//	Q5_0    d, 32 bits, 16 bytes   w = d (q - 16): low four bits as in Q4_0, the fifth of q[i] is bit i
+//	Q8_0    d, 32 bytes            w = d q, q = -128 .. 127
+//	Q4_K    d, dmin, 12 bytes, 128 bytes
+//	Q5_K    d, dmin, 12 bytes, 32 bytes, 128 bytes
+//	        w = d s[j] q - dmin m[j] for run j of 32 weights; the 12 bytes hold eight s and eight m of 6 bits; each 32 of the
+//	        128 bytes hold two runs, the first in the low halves; the fifth bit of weight i of run j is bit j of byte i of the 32
+//	Q6_K    128 bytes, 64 bytes, 16 bytes, d
+//	        w = d s[j] (q - 32) for run j of 16 weights, s[j] = -128 .. 127; see the code for the order of bits
+//
 // Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
 package quant

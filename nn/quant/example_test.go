@@ -31,3 +31,24 @@ func Example() {
 	// -1 -0.875 0.875
 	// quant.QuantizeQ4MLX: columns: have 32, need a multiple of the group size 64: shape mismatch
 }
+
+func ExampleBlockFormat() {
+	f := quant.BlockQ8_0
+	weights := make([]float32, 64)
+	for i := range weights {
+		weights[i] = float32(i) / 4
+	}
+	size, _ := f.Size(len(weights))
+	blocks := make([]byte, size)
+	if err := f.Encode(blocks, weights); err != nil {
+		fmt.Println(err)
+		return
+	}
+	got := make([]float32, 64)
+	if err := f.Decode(got, blocks); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%v: %d bytes, %.2f %.2f\n", f, size, got[0], got[63])
+	// Output: Q8_0: 68 bytes, 0.00 15.75
+}

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
@@ -141,6 +143,44 @@ func TestGetRows(t *testing.T) {
 			// times a code of up to 16*15.
 			near(t, want, decode(dst), 2e-6, 0x1p-25*240/2e-6)
 		}
+	}
+}
+
+// TestGetRowsAgainstQuant compares what Apple's compilation of ggml's dequantisers writes with nn/quant, bit for bit. Scales are 2^-6 and
+// more, so that where a kernel divides them by 16 in half precision they stay exact.
+func TestGetRowsAgainstQuant(t *testing.T) {
+	r := newRig(t)
+	rng := rand.New(rand.NewSource(7))
+	scaleAt := map[quant.BlockFormat][]int{quant.BlockQ4_K: {0, 2}, quant.BlockQ5_K: {0, 2}, quant.BlockQ6_K: {208}}
+	for _, f := range quant.BlockFormats() {
+		const rows, blocks = 5, 3
+		dim := blocks * f.Values()
+		table := make([]byte, rows*blocks*f.Bytes())
+		rng.Read(table)
+		at := scaleAt[f]
+		if at == nil {
+			at = []int{0}
+		}
+		for i := 0; i < len(table); i += f.Bytes() {
+			for _, off := range at {
+				copy(table[i+off:], toHalf([]float32{(0x1p-6 + rng.Float32()) * float32(1-2*rng.Intn(2))}))
+			}
+		}
+		ids, err := binary.Append(nil, binary.LittleEndian, []int32{4, 0, 1, 2, 3})
+		require.NoError(t, err)
+		dst := make([]byte, 4*dim*rows)
+		r.run("kernel_get_rows_"+strings.Replace(strings.ToLower(f.String()), "_k", "_K", 1), args{"src0": table, "src1": ids, "dst": dst, "ne00": dim,
+			"nb01": blocks * f.Bytes(), "nb02": len(table), "ne10": rows, "nb10": 4, "nb11": 4 * rows, "nb1": 4 * dim, "nb2": 4 * dim * rows},
+			0, size(rows), size(32))
+		want := make([]float32, dim*rows)
+		require.NoError(t, f.Decode(want, table))
+		want = append(want[4*dim:], want[:4*dim]...)
+		if f == quant.BlockQ8_0 { // the kernel's elements are products in half precision
+			for i, v := range want {
+				want[i] = half.Float16FromFloat32(v).Float32()
+			}
+		}
+		require.Equal(t, want, decode(dst), f)
 	}
 }
 
