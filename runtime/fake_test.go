@@ -38,6 +38,7 @@ type fake struct {
 	block    sync.Mutex // held by a test that keeps the device from executing
 	mu       sync.Mutex
 	last     chan struct{} // closed when the last committed buffer has ended
+	commits  int
 	executed int           // dispatches
 	barriers int
 	used     map[objc.ID]uint64 // usage declared with useResources
@@ -149,6 +150,7 @@ type fakeCB struct {
 	failed atomic.Bool
 	ended  bool
 	held   chan struct{} // closed when the device has let go
+	number int           // of the commit, from 0
 }
 
 type fakeEncoder struct {
@@ -328,7 +330,7 @@ func init() {
 		}),
 		"status":       self(func(cb *fakeCB, c *objc.Call) { c.Return(uintptr(cb.status.Load())) }),
 		"GPUStartTime": func(c *objc.Call) { c.ReturnFloat64(1) },
-		"GPUEndTime":   func(c *objc.Call) { c.ReturnFloat64(1.5) },
+		"GPUEndTime":   self(func(cb *fakeCB, c *objc.Call) { c.ReturnFloat64(1.5 + float64(cb.number)/1024) }),
 		"error": self(func(cb *fakeCB, c *objc.Call) {
 			if cb.failed.Load() {
 				c.ReturnBorrowed(objc.NewError("MTLCommandBufferErrorDomain", 3, "page fault in kernel add").Autorelease())

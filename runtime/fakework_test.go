@@ -82,6 +82,8 @@ func (cb *fakeCB) commit(id objc.ID) {
 	d.mu.Lock()
 	before := d.last
 	d.last = done
+	cb.number = d.commits
+	d.commits++
 	d.mu.Unlock()
 	failing := d.fail.Add(-1) == 0
 	cb.held = make(chan struct{})

@@ -46,6 +46,7 @@ type config struct {
 	poolLimit   int
 	noIndirect  bool
 	checks      bool
+	times       bool
 	device      mtl.Device
 	builtin     builtin
 }
@@ -147,6 +148,15 @@ func WithPoolLimit(bytes int) Option {
 func WithoutIndirect() Option {
 	return func(c *config) error {
 		c.noIndirect = true
+		return nil
+	}
+}
+
+// WithGPUTimes makes every submission keep its GPU time from its completion on, see [Submission.GPUTime]. It costs two
+// messages for each submission when that has completed, and 32 bytes for as long as the submission is held.
+func WithGPUTimes() Option {
+	return func(c *config) error {
+		c.times = true
 		return nil
 	}
 }

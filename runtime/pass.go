@@ -107,13 +107,14 @@ func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, er
 		return Submission{}, nil
 	}
 	st.endEncoding()
-	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st})
+	times := rt.newTimes()
+	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st, times: times})
 	if err != nil {
 		return Submission{}, err
 	}
 	st = nil // the queue gives it back
 	rt.stats.passes.Add(1)
-	return Submission{rt, seq}, nil
+	return Submission{rt, seq, times}, nil
 }
 
 // Record encodes a pass into a program that can be submitted any number of times. When encode returns an error or panics,

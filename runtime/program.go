@@ -120,17 +120,18 @@ func (prog *Program) Replay() (Submission, error) {
 	}
 	pool := objc.NewPool()
 	defer pool.Drain()
-	seq, err := prog.submit(fn)
+	times := rt.newTimes()
+	seq, err := prog.submit(fn, times)
 	if err != nil {
 		prog.unref()
 		return Submission{}, err
 	}
 	rt.stats.replays.Add(1)
-	return Submission{rt, seq}, nil
+	return Submission{rt, seq, times}, nil
 }
 
 // submit encodes and commits. The reference of the caller goes to the queue.
-func (prog *Program) submit(fn string) (uint64, error) {
+func (prog *Program) submit(fn string, times *gpuTimes) (uint64, error) {
 	cb, err := prog.rt.queue.newCommandBuffer(fn)
 	if err != nil {
 		return 0, err
@@ -143,7 +144,7 @@ func (prog *Program) submit(fn string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return prog.rt.queue.commit(fn, flight{cb: cb, prog: prog})
+	return prog.rt.queue.commit(fn, flight{cb: cb, prog: prog, times: times})
 }
 
 // execute encodes the execution of the indirect command buffers.

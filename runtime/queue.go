@@ -13,10 +13,8 @@ import (
 
 const (
 	// flights is the length of the ring of submissions: more than may be in flight, so that a place is free when its turn
-	// comes.
+	// comes. Its command buffers are kept until their place is taken, to be asked for their times.
 	flights = 64
-	// keptTimes is how many completed command buffers are kept to be asked for their times.
-	keptTimes = 8
 	// waitSlice is how long a waiter sleeps before it looks at the status again: a command buffer that failed may never
 	// signal its event.
 	waitSlice = 10 * time.Millisecond
@@ -24,9 +22,10 @@ const (
 
 // flight is a submission that was committed.
 type flight struct {
-	cb   mtl.CommandBuffer // retained
-	st   *passState        // what a direct pass uses, nil for a replay
-	prog *Program          // what a replay uses, nil for a direct pass
+	cb    mtl.CommandBuffer // retained
+	st    *passState        // what a direct pass uses, nil for a replay
+	prog  *Program          // what a replay uses, nil for a direct pass
+	times *gpuTimes         // to be filled in, or nil
 }
 
 // queue is the command queue and what is in flight on it. Submissions are numbered from 1 in the order of their commits,
@@ -115,7 +114,9 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 		q.progress = time.Now() // the device was idle
 	}
 	q.seq = seq
-	q.ring[seq%flights].st, q.ring[seq%flights].prog, q.ring[seq%flights].cb = f.st, f.prog, f.cb
+	place := &q.ring[seq%flights]
+	place.cb.Release() // of a submission that has completed
+	*place = f
 	q.rt.stats.submissions.Add(1)
 	return seq, nil
 }
@@ -173,15 +174,13 @@ func (q *queue) finish(seq uint64, f *flight, err *Error) {
 			q.rt.fail(err)
 		}
 	}
+	if f.times != nil {
+		f.times.read(f.cb)
+		f.times = nil
+	}
 	q.giveBack(f)
 	q.progress = time.Now()
 	q.done.Store(seq)
-	if seq > keptTimes {
-		if old := &q.ring[(seq-keptTimes)%flights]; !old.cb.IsNil() {
-			old.cb.Release()
-			old.cb = mtl.CommandBuffer{}
-		}
-	}
 }
 
 func (q *queue) giveBack(f *flight) {
@@ -319,18 +318,4 @@ func (q *queue) close() {
 	q.event.Release()
 	q.desc.Release()
 	q.mtl.Release()
-}
-
-// gpuTime asks a completed command buffer how long the device worked on it.
-func (q *queue) gpuTime(seq uint64) time.Duration {
-	if seq == 0 || !q.passed(seq) {
-		return 0
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	cb := q.ring[seq%flights].cb
-	if q.seq-seq >= flights || cb.IsNil() {
-		return 0
-	}
-	return max(0, time.Duration((cb.GPUEndTime()-cb.GPUStartTime())*float64(time.Second)))
 }

@@ -32,6 +32,7 @@ type Runtime struct {
 	mem    memory
 	arena  arena
 	queue  queue
+	times  timesBlock
 	states passStates
 	stats  counters
 
@@ -179,7 +180,7 @@ func (rt *Runtime) Wait(ctx context.Context) error {
 	rt.queue.mu.Lock()
 	last := rt.queue.seq
 	rt.queue.mu.Unlock()
-	return Submission{rt, last}.Wait(ctx)
+	return Submission{rt: rt, seq: last}.Wait(ctx)
 }
 
 // Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,

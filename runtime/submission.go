@@ -1,15 +1,13 @@
 package runtime
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // A Submission is work that was committed. It is a small value to be copied; the zero Submission, which stands for no
 // work, has completed.
 type Submission struct {
-	rt  *Runtime
-	seq uint64
+	rt    *Runtime
+	seq   uint64
+	times *gpuTimes // its own, see WithGPUTimes
 }
 
 // Wait waits until the work has completed, and returns its error. It ends early with an error over [ErrTimeout] and
@@ -38,13 +36,4 @@ func (s Submission) Err() error {
 		return e
 	}
 	return nil
-}
-
-// GPUTime is how long the device worked on completed work. It is 0 while the work is pending, for work that has completed
-// long ago (the times of the last 8 submissions are kept), and on devices that do not measure it.
-func (s Submission) GPUTime() time.Duration {
-	if s.rt == nil {
-		return 0
-	}
-	return s.rt.queue.gpuTime(s.seq)
 }
