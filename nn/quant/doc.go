@@ -68,5 +68,13 @@
 //	Q6_K    128 bytes, 64 bytes, 16 bytes, d
 //	        w = d s[j] (q - 32) for run j of 16 weights, s[j] = -128 .. 127; see the code for the order of bits
 //
+// # Vectors of a KV cache
+//
+// [TQHB] rotates a vector and stores a byte for each number, an index of the quantiser of least mean squared error for the normal
+// distribution: levels c[i] that are the means of the cells between (c[i-1]+c[i])/2 and (c[i]+c[i+1])/2. Package
+// internal/lloydmax solves these equations with Newton's method to 1e-12 and says how; the mean squared errors are
+//
+//	5 bits  2.504668e-03      6 bits  6.442397e-04      8 bits  4.118508e-05
+//
 // Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
 package quant
