@@ -11,7 +11,7 @@
 //
 // # Functions
 //
-// Sizes in brackets, row-major, the last one contiguous. f32, f16, bf16 and u32 are element types. All are deterministic on one
+// Sizes in brackets, row-major, the last one contiguous. f32, f16, bf16, int8, i32 and u32 are element types. All are deterministic on one
 // device: the same call gives the same bits, encoded directly or replayed.
 //
 //	function               | result                                    | layouts
@@ -27,6 +27,8 @@
 //	GEMVQ4MLXGateUpGELU    | gelu(Wg x) * (Wu x)                       | as above, out f32 or bf16
 //	GEMMQ4MLX              | X W^T                                     | W as above, X bf16 [m, cols], y f32 [m, rows], m up to 8
 //	GEMMQ4MLXAdd           | R + X W^T                                 | as above, R f32 [m, rows]
+//	GEMMInt8               | A B, exact                                | A int8 [M, K], B int8 [K, N], each may be transposed, C i32 [M, N]
+//	GEMMInt8Scaled         | A B, columns and rows scaled              | as above, C f32 [M, N], scales f32 [N], [M]
 //	GEMVQ4MLXF32           | W x, a thread for each row                | W Q4MLXBank [rows, cols], x, y f32
 //	GEMVQ4MLXF32Wide       | W x, a simdgroup for each row             | as above
 //	GEMVQ4MLXF32Tiled      | W x, a threadgroup for each row           | as above
@@ -73,6 +75,8 @@
 //	GEMVQ4MLXGateUpGELU    | 0 1 3 4 6 7; 8 to 11                       | 3e-9 of those sums, through the slope of gelu(g) u
 //	GEMMQ4MLX              | 0 1 3 4; 5 to 8                            | the bits of GEMVQ4MLX, 3.5e-9 of that sum
 //	GEMMQ4MLXAdd           | 0 1 3 4 9; 5 to 8                          | the bits of GEMMQ4MLX and r, rounded once
+//	GEMMInt8               | 0 1 2; 3 to 5                              | exact
+//	GEMMInt8Scaled         | 0 1 2 8 9; 3 to 5 10                       | the exact sum, rounded once, and once more with each scale
 //	GEMVQ4MLXF32           | 0 1 3 4; 5 to 7                            | 4.9e-8 of that sum
 //	GEMVQ4MLXF32Wide       | 0 1 3 4; 5 to 7                            | 2.9e-8 of that sum
 //	GEMVQ4MLXF32Tiled      | 0 1 3 4; 5 to 7                            | 2.5e-8 of that sum

@@ -59,6 +59,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 		"DecodeAdvance":    func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
 	}
 	maps.Copy(calls, elementCalls(t, rt))
+	maps.Copy(calls, int8Calls(t, rt))
 	return calls
 }
 

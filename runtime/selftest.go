@@ -60,6 +60,7 @@ var selfTests = []selfTest{
 	{"gemv_q4_mlx_blocked", selfGEMVBlocked},
 	{"gemv_q4", selfGEMVQ4},
 	{"gemv_q8", selfGEMVQ8},
+	{"gemm_int8_nt_f32", selfGEMMInt8},
 	{"rms_qkv_rope_kv_store", selfRope},
 	{"flash_attn_rows_h128_r8_g8", selfAttention},
 	{"flash_attn_swa_h128", selfTiled},
