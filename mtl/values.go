@@ -6,6 +6,8 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
+var selCopy = objc.RegisterName("copy")
+
 // valueClass is a class whose objects hold values: descriptors and options. Where Metal's own class cannot be used (no
 // Metal here, or a device that is a Go object), a Go class of the same name stands in.
 type valueClass struct {
@@ -14,10 +16,16 @@ type valueClass struct {
 }
 
 type property struct {
-	get, set string
+	get, set string // no set when the object it holds is made with it
 	words    int
 	object   bool // holds a reference
 	initial  uint64
+	made     string // class of that object
+}
+
+// madeClasses make the objects that others always hold, by class; copies of them are made by the message copy.
+var madeClasses = map[string]func() objc.ID{
+	"MTLComputePassSampleBufferAttachmentDescriptorArray": newSampleAttachments,
 }
 
 // values are what one object holds.
@@ -44,6 +52,9 @@ func (c *valueClass) initial() [][3]uintptr {
 	words := make([][3]uintptr, len(c.properties))
 	for i, p := range c.properties {
 		words[i][0] = uintptr(p.initial)
+		if p.made != "" {
+			words[i][0] = uintptr(madeClasses[p.made]())
+		}
 	}
 	return words
 }
@@ -91,6 +102,9 @@ func (c *valueClass) register() {
 	m := map[string]objc.Method{}
 	for i, p := range c.properties {
 		m[p.get] = func(call *objc.Call) { call.Self().(*values).get(i, call) }
+		if p.made != "" {
+			continue
+		}
 		m[p.set] = func(call *objc.Call) { call.Self().(*values).set(i, call) }
 	}
 	m["reset"] = func(call *objc.Call) { call.Self().(*values).reset() }
@@ -99,10 +113,15 @@ func (c *valueClass) register() {
 		from := call.Self().(*values)
 		to := c.make().(*values)
 		from.Lock()
-		copy(to.words, from.words)
 		for i, p := range c.properties {
-			if p.object {
-				objc.ID(to.words[i][0]).Retain()
+			switch w := from.words[i]; {
+			case p.made != "":
+				objc.ID(to.words[i][0]).Release()
+				to.words[i][0] = objc.Send(objc.ID(w[0]), selCopy)
+			case p.object:
+				to.words[i][0] = uintptr(objc.ID(w[0]).Retain())
+			default:
+				to.words[i] = w
 			}
 		}
 		from.Unlock()

@@ -64,12 +64,16 @@ func TestDescriptors(t *testing.T) {
 func TestConstructors(t *testing.T) {
 	d := goDevice(t)
 	for name, make1 := range map[string]func() (Object, error){
-		"CommandBufferDescriptor":         func() (Object, error) { x, err := NewCommandBufferDescriptor(d); return x.Object, err },
-		"CommandQueueDescriptor":          func() (Object, error) { x, err := NewCommandQueueDescriptor(d); return x.Object, err },
-		"ComputePassDescriptor":           func() (Object, error) { x, err := NewComputePassDescriptor(d); return x.Object, err },
-		"CounterSampleBufferDescriptor":   func() (Object, error) { x, err := NewCounterSampleBufferDescriptor(d); return x.Object, err },
-		"CaptureDescriptor":               func() (Object, error) { x, err := NewCaptureDescriptor(d); return x.Object, err },
-		"FunctionDescriptor":              func() (Object, error) { x, err := NewFunctionDescriptor(d); return x.Object, err },
+		"CommandBufferDescriptor":       func() (Object, error) { x, err := NewCommandBufferDescriptor(d); return x.Object, err },
+		"CommandQueueDescriptor":        func() (Object, error) { x, err := NewCommandQueueDescriptor(d); return x.Object, err },
+		"ComputePassDescriptor":         func() (Object, error) { x, err := NewComputePassDescriptor(d); return x.Object, err },
+		"CounterSampleBufferDescriptor": func() (Object, error) { x, err := NewCounterSampleBufferDescriptor(d); return x.Object, err },
+		"CaptureDescriptor":             func() (Object, error) { x, err := NewCaptureDescriptor(d); return x.Object, err },
+		"FunctionDescriptor":            func() (Object, error) { x, err := NewFunctionDescriptor(d); return x.Object, err },
+		"ComputePassSampleBufferAttachmentDescriptor": func() (Object, error) {
+			x, err := NewComputePassSampleBufferAttachmentDescriptor(d)
+			return x.Object, err
+		},
 		"HeapDescriptor":                  func() (Object, error) { x, err := NewHeapDescriptor(d); return x.Object, err },
 		"IndirectCommandBufferDescriptor": func() (Object, error) { x, err := NewIndirectCommandBufferDescriptor(d); return x.Object, err },
 		"PipelineBufferDescriptor":        func() (Object, error) { x, err := NewPipelineBufferDescriptor(d); return x.Object, err },

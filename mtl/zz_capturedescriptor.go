@@ -18,6 +18,26 @@ func NewCaptureDescriptor(d Device) (CaptureDescriptor, error) {
 	return CaptureDescriptorOf(id), err
 }
 
+// CaptureObject is -[MTLCaptureDescriptor captureObject] (macOS 10.15). The result is borrowed: retain it to keep it past the pool.
+func (x CaptureDescriptor) CaptureObject() Object {
+	return ObjectOf(objc.ID(msgCaptureObject.Send(x.id)))
+}
+
+// SetCaptureObject is -[MTLCaptureDescriptor setCaptureObject:] (macOS 10.15).
+func (x CaptureDescriptor) SetCaptureObject(captureObject Object) {
+	msgSetCaptureObject.Send(x.id, uintptr(captureObject.id))
+}
+
+// OutputURL is -[MTLCaptureDescriptor outputURL] (macOS 10.15). The result is borrowed: retain it to keep it past the pool.
+func (x CaptureDescriptor) OutputURL() Object {
+	return ObjectOf(objc.ID(msgOutputURL.Send(x.id)))
+}
+
+// SetOutputURL is -[MTLCaptureDescriptor setOutputURL:] (macOS 10.15).
+func (x CaptureDescriptor) SetOutputURL(outputURL Object) {
+	msgSetOutputURL.Send(x.id, uintptr(outputURL.id))
+}
+
 // Destination is -[MTLCaptureDescriptor destination] (macOS 10.15).
 func (x CaptureDescriptor) Destination() CaptureDestination {
 	return CaptureDestination(msgDestination.Send(x.id))

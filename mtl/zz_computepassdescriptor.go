@@ -20,6 +20,11 @@ func NewComputePassDescriptor(d Device) (ComputePassDescriptor, error) {
 	return ComputePassDescriptorOf(id), err
 }
 
+// SampleBufferAttachments is -[MTLComputePassDescriptor sampleBufferAttachments] (macOS 11.0). The result is borrowed: retain it to keep it past the pool.
+func (x ComputePassDescriptor) SampleBufferAttachments() ComputePassSampleBufferAttachmentDescriptorArray {
+	return ComputePassSampleBufferAttachmentDescriptorArrayOf(objc.ID(msgSampleBufferAttachments.Send(x.id)))
+}
+
 // DispatchType is -[MTLComputePassDescriptor dispatchType] (macOS 11.0).
 func (x ComputePassDescriptor) DispatchType() DispatchType {
 	return DispatchType(msgDispatchType.Send(x.id))

@@ -51,10 +51,12 @@ var wrappers = map[string]any{
 	"MTLCounterSet":                      CounterSetOf,
 	"MTLCounterSampleBuffer":             CounterSampleBufferOf,
 	"MTLCounterSampleBufferDescriptor":   CounterSampleBufferDescriptorOf,
-	"MTLComputePassDescriptor":           ComputePassDescriptorOf,
-	"MTLCaptureManager":                  CaptureManagerOf,
-	"MTLCaptureDescriptor":               CaptureDescriptorOf,
-	"MTLCaptureScope":                    CaptureScopeOf,
+	"MTLComputePassSampleBufferAttachmentDescriptor":      ComputePassSampleBufferAttachmentDescriptorOf,
+	"MTLComputePassSampleBufferAttachmentDescriptorArray": ComputePassSampleBufferAttachmentDescriptorArrayOf,
+	"MTLComputePassDescriptor":                            ComputePassDescriptorOf,
+	"MTLCaptureManager":                                   CaptureManagerOf,
+	"MTLCaptureDescriptor":                                CaptureDescriptorOf,
+	"MTLCaptureScope":                                     CaptureScopeOf,
 }
 
 // enums are zero values of the enumerations.

@@ -83,10 +83,18 @@ var valueClasses = []valueClass{
 		{get: "storageMode", set: "setStorageMode:", words: 1, object: false, initial: 0},
 		{get: "sampleCount", set: "setSampleCount:", words: 1, object: false, initial: 0},
 	}},
+	{"MTLComputePassSampleBufferAttachmentDescriptor", []property{
+		{get: "sampleBuffer", set: "setSampleBuffer:", words: 1, object: true, initial: 0},
+		{get: "startOfEncoderSampleIndex", set: "setStartOfEncoderSampleIndex:", words: 1, object: false, initial: 0},
+		{get: "endOfEncoderSampleIndex", set: "setEndOfEncoderSampleIndex:", words: 1, object: false, initial: 0},
+	}},
 	{"MTLComputePassDescriptor", []property{
 		{get: "dispatchType", set: "setDispatchType:", words: 1, object: false, initial: 0},
+		{get: "sampleBufferAttachments", words: 1, object: true, made: "MTLComputePassSampleBufferAttachmentDescriptorArray"},
 	}},
 	{"MTLCaptureDescriptor", []property{
+		{get: "captureObject", set: "setCaptureObject:", words: 1, object: true, initial: 0},
 		{get: "destination", set: "setDestination:", words: 1, object: false, initial: 0},
+		{get: "outputURL", set: "setOutputURL:", words: 1, object: true, initial: 0},
 	}},
 }

@@ -37,6 +37,24 @@ func Data(receiver ID, b []byte) (ID, error) {
 	return ID(id), err
 }
 
+var (
+	msgLength      = NewMessage("length", "Q@:")
+	msgBytes       = NewMessage("bytes", "^v@:")
+	msgFileURLPath = NewMessage("fileURLWithPath:", "@@:@")
+)
+
+// GoBytes copies the bytes of an NSData. Nil gives none.
+func GoBytes(id ID) []byte {
+	n := msgLength.Send(id)
+	p := toPointer(msgBytes.Send(id))
+	if n == 0 || p == nil {
+		return nil
+	}
+	b := make([]byte, n)
+	copy(b, unsafe.Slice((*byte)(p), n))
+	return b
+}
+
 // DataBytes are the bytes of a data object made by [Data] for a Go receiver; false for every other object. They belong
 // to the object: do not change them.
 func DataBytes(id ID) ([]byte, bool) {
@@ -45,4 +63,28 @@ func DataBytes(id ID) ([]byte, bool) {
 		return nil, false
 	}
 	return d.bytes, true
+}
+
+var goURLClass = NewGoClass("NSURL", map[string]Method{
+	"path": func(c *Call) { c.ReturnString(c.Self().(string)) },
+})
+
+// FileURL makes an NSURL of a file, to be handed to receiver; the caller owns it (+1). For a Go receiver it is a Go object
+// that answers path.
+func FileURL(receiver ID, path string) (ID, error) {
+	if path == "" {
+		return 0, fmt.Errorf("objc: a file without a name has no URL")
+	}
+	if receiver.IsGo() || Available() != nil {
+		return goURLClass.New(path), nil
+	}
+	defer NewPool().Drain()
+	text := NSString(path)
+	defer text.Release()
+	// Borrowed from the pool, until it is retained.
+	url := ID(msgFileURLPath.Send(GetClass("NSURL").ID(), uintptr(text))).Retain()
+	if url == 0 {
+		return 0, fmt.Errorf("objc: %q is no file that a URL can name", path)
+	}
+	return url, nil
 }

@@ -207,10 +207,33 @@ func TestData(t *testing.T) {
 		if (Send(id, RegisterName("bytes")) == 0) != (s == "") {
 			t.Error("bytes")
 		}
+		if got := GoBytes(id); string(got) != s || len(got) > 0 && &got[0] == &b[0] {
+			t.Errorf("%q, want a copy of %q", got, s)
+		}
 		id.Release()
 	}
-	if _, ok := DataBytes(receiver); ok {
+	if _, ok := DataBytes(receiver); ok || GoBytes(0) != nil {
 		t.Error("bytes from nowhere")
+	}
+	receiver.Release()
+	wantClean(t, before)
+}
+
+func TestFileURL(t *testing.T) {
+	before := LiveObjects()
+	receiver := NewGoClass("X", nil).New(nil)
+	url, err := FileURL(receiver, "/a/b c.gputrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := NewPool()
+	if path := GoString(ID(Send(url, RegisterName("path")))); path != "/a/b c.gputrace" {
+		t.Error(path)
+	}
+	pool.Drain()
+	url.Release()
+	if url, err := FileURL(receiver, ""); err == nil || url != 0 {
+		t.Error("the URL of a file without a name")
 	}
 	receiver.Release()
 	wantClean(t, before)

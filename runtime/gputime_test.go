@@ -74,7 +74,7 @@ func TestReplaysThatKeepTimes(t *testing.T) {
 	var s Submission
 	allocs := testing.AllocsPerRun(1000, func() {
 		if s, err = prog.Replay(); err == nil {
-			err = s.Wait(nil) //nolint:staticcheck // a nil context is like Background
+			err = s.Wait(t.Context())
 		}
 	})
 	require.NoError(t, err)

@@ -249,6 +249,13 @@ func (g *generator) props() (string, error) {
 		}
 		fmt.Fprintf(&b, "{%q, []property{\n", c.Name)
 		for _, p := range c.Props {
+			if p.Made != "" {
+				if g.spec.class(p.Made) == nil {
+					return "", fmt.Errorf("gen: %s %s: there is no class %s", c.Name, p.Get, p.Made)
+				}
+				fmt.Fprintf(&b, "{get: %q, words: 1, object: true, made: %q},\n", p.Get, p.Made)
+				continue
+			}
 			j := slices.IndexFunc(c.Methods, func(m Method) bool { return m.Sel == p.Set })
 			if j < 0 {
 				return "", fmt.Errorf("gen: %s: property without a method %s", c.Name, p.Set)

@@ -36,11 +36,12 @@ type Class struct {
 	Methods []Method `json:"methods"`
 }
 
-// Prop is a property that can be read and written.
+// Prop is a property that can be read and written, or one that always holds an object of its own: of class Made.
 type Prop struct {
 	Get     string `json:"get"`
 	Set     string `json:"set"`
 	Default uint64 `json:"default"`
+	Made    string `json:"made"`
 }
 
 // Method is one selector of a class.

@@ -61,7 +61,7 @@ func (s *Spec) typeOf(t string) (typ, error) {
 		return typ{kind: errorOut, name: "error"}, nil
 	case "const void *", "void *":
 		return typ{kind: pointer, name: "unsafe.Pointer"}, nil
-	case "dispatch_data_t", "id", "NSData *":
+	case "dispatch_data_t", "id", "NSData *", "NSURL *":
 		return typ{kind: object, name: "Object"}, nil
 	case "const NSUInteger *", "MTLTimestamp *":
 		return typ{kind: rawPointer, name: "uintptr"}, nil

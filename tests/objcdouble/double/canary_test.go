@@ -294,7 +294,8 @@ func receivers(id objc.ID) []any {
 		mtl.ArrayTypeOf(id), mtl.IndirectCommandBufferOf(id), mtl.IndirectCommandBufferDescriptorOf(id), mtl.IndirectComputeCommandOf(id),
 		mtl.EventOf(id), mtl.SharedEventOf(id), mtl.FenceOf(id), mtl.HeapOf(id), mtl.HeapDescriptorOf(id), mtl.ResidencySetOf(id),
 		mtl.ResidencySetDescriptorOf(id), mtl.CounterOf(id), mtl.CounterSetOf(id), mtl.CounterSampleBufferOf(id),
-		mtl.CounterSampleBufferDescriptorOf(id), mtl.ComputePassDescriptorOf(id), mtl.CaptureManagerOf(id), mtl.CaptureDescriptorOf(id), mtl.CaptureScopeOf(id),
+		mtl.CounterSampleBufferDescriptorOf(id), mtl.ComputePassDescriptorOf(id), mtl.ComputePassSampleBufferAttachmentDescriptorOf(id),
+		mtl.ComputePassSampleBufferAttachmentDescriptorArrayOf(id), mtl.CaptureManagerOf(id), mtl.CaptureDescriptorOf(id), mtl.CaptureScopeOf(id),
 	}
 }
 
