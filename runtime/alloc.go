@@ -15,9 +15,14 @@ type allocation struct {
 	rt    *Runtime
 	id    uint64 // never used again by this runtime
 	buf   mtl.Buffer
-	base  unsafe.Pointer
-	size  int // as asked for
-	class int // of the buffer
+	base  unsafe.Pointer // nil where the host does not see it
+	size  int            // as asked for
+	class int            // of the buffer
+	drop  func()         // what ends it, if it does not go to the pool
+
+	storage  Storage
+	foreign  bool // a buffer, or memory, that the runtime did not make
+	readOnly bool
 
 	refs     atomic.Int64
 	released atomic.Bool
@@ -46,6 +51,14 @@ func (a *allocation) unref() {
 	if a.refs.Add(-1) == 0 {
 		a.rt.recycle(a)
 	}
+}
+
+// at is memory of the allocation as the host sees it.
+func (a *allocation) at(off, n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Add(a.base, off)), n)
 }
 
 // raise sets v to n unless it is greater already.

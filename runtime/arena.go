@@ -19,6 +19,8 @@ type chunk struct {
 	used int
 }
 
+func (c *chunk) buffer() deviceBuffer { return deviceBuffer{c.buf, c.base, chunkBytes, Shared} }
+
 type arena struct {
 	rt *Runtime
 
@@ -39,7 +41,7 @@ func (a *arena) take() (*chunk, error) {
 	}
 	a.made++
 	a.mu.Unlock()
-	b, err := a.rt.newBuffer("const arena", chunkBytes)
+	b, err := a.rt.newBuffer("const arena", chunkBytes, Shared)
 	if err != nil {
 		a.mu.Lock()
 		a.made--
@@ -59,15 +61,19 @@ func (a *arena) give(chunks []*chunk) {
 	a.mu.Unlock()
 }
 
-// close releases all free chunks.
-func (a *arena) close() {
+// trim releases all free chunks and says how many bytes that were.
+func (a *arena) trim() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.rt.mem.mu.Lock()
+	defer a.rt.mem.mu.Unlock()
 	for _, c := range a.free {
-		c.buf.Release()
+		a.rt.dropBuffer(c.buffer())
 	}
-	a.made -= len(a.free)
+	n := len(a.free)
+	a.made -= n
 	a.free = nil
+	return n * chunkBytes
 }
 
 // room says where n bytes fit into the chunk, and whether they do.

@@ -39,7 +39,7 @@ type fake struct {
 	mu       sync.Mutex
 	last     chan struct{} // closed when the last committed buffer has ended
 	commits  int
-	executed int           // dispatches
+	executed int // dispatches
 	barriers int
 	used     map[objc.ID]uint64 // usage declared with useResources
 	primed   map[*fakePipeline]bool

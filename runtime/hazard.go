@@ -53,6 +53,19 @@ func (s *spanSet) add(lo, hi int) {
 	*s = set
 }
 
+// joinNearest makes one range of the two that have the fewest bytes between them.
+func (s *spanSet) joinNearest() {
+	set := *s
+	best := 1
+	for i := 2; i < len(set); i++ {
+		if set[i].lo-set[i-1].hi < set[best].lo-set[best-1].hi {
+			best = i
+		}
+	}
+	set[best-1].hi = set[best].hi
+	*s = append(set[:best], set[best+1:]...)
+}
+
 // tracked is what is known of one allocation.
 type tracked struct {
 	epoch         uint64 // of the sets: those of an earlier epoch are empty

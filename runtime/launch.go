@@ -215,6 +215,10 @@ func (l *Launch) view(slot int, v View, access uint8) {
 		l.refuse(fmt.Sprintf("slot %d", slot), "memory of another runtime", "memory of the pass's runtime", ErrForeign)
 		return
 	}
+	if v.a.readOnly && access&accessWrite != 0 {
+		l.refuse(fmt.Sprintf("slot %d", slot), "read-only memory", "Read, or memory that can be written", ErrMisuse)
+		return
+	}
 	if v.n == 0 {
 		l.refuse(fmt.Sprintf("slot %d", slot), "an empty view", "at least one byte", ErrShape)
 		return

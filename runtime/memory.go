@@ -3,84 +3,171 @@ package runtime
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ingot-metal/ingot/mtl"
 )
 
-// deviceBuffer is a buffer of shared storage and where the host sees it.
+// deviceBuffer is a buffer and where the host sees it: nowhere if it is private.
 type deviceBuffer struct {
-	mtl  mtl.Buffer
-	base unsafe.Pointer
+	mtl     mtl.Buffer
+	base    unsafe.Pointer
+	bytes   int
+	storage Storage
 }
 
 // memory is what a runtime has allocated.
 type memory struct {
-	mu     sync.Mutex
-	pool   bufferPool[deviceBuffer]
-	live   map[*allocation]struct{} // allocations with a reference left
-	lastID uint64
-	bytes  int // of live allocations, by size class
+	zeroed, reused   atomic.Uint64
+	mapID            atomic.Uint64
+	mappings, mapped atomic.Int64
+
+	mu      sync.Mutex
+	pool    bufferPool[deviceBuffer]
+	live    map[*allocation]struct{} // allocations with a reference left
+	wrapped map[mtl.Buffer]struct{}  // buffers of live allocations that the runtime did not make
+	lastID  uint64
+	bytes   int // of live allocations, by size class
+	private int // of which private
+	foreign int // of which wrapped, or memory of the caller
+	held    int // by all buffers: live, pooled, const arena
+	peak    int // the most that held has been
+	budget  int
 }
 
-// newBuffer makes a buffer of exactly n bytes. When the device has no memory left, it gives up what the pool keeps and
-// tries once more.
-func (rt *Runtime) newBuffer(fn string, n int) (deviceBuffer, error) {
+// newBuffer makes a buffer of exactly n bytes within the budget. When there is not enough memory left, it gives up what
+// the pool keeps and tries once more.
+func (rt *Runtime) newBuffer(fn string, n int, storage Storage) (deviceBuffer, error) {
 	if n > rt.limits.buffer {
 		return deviceBuffer{}, &Error{Func: fn, Have: fmt.Sprintf("%d bytes", n), Need: fmt.Sprintf("at most %d, the longest buffer of the device", rt.limits.buffer), Err: ErrLimit}
 	}
-	b := rt.dev.NewBufferWithLength(uint(n), mtl.ResourceStorageModeShared)
+	if e := rt.reserve(fn, n); e != nil {
+		return deviceBuffer{}, e
+	}
+	b := rt.dev.NewBufferWithLength(uint(n), storage.options())
 	if b.IsNil() {
-		rt.queue.reap()
-		rt.mem.mu.Lock()
-		rt.mem.pool.trim(0, rt.dropBuffer)
-		rt.mem.mu.Unlock()
-		b = rt.dev.NewBufferWithLength(uint(n), mtl.ResourceStorageModeShared)
+		rt.trim(0)
+		b = rt.dev.NewBufferWithLength(uint(n), storage.options())
 	}
 	if b.IsNil() {
+		rt.unreserve(n)
 		return deviceBuffer{}, &Error{Func: fn, Have: fmt.Sprintf("%d bytes", n), Need: "memory that the device has",
 			Err: &DeviceError{Op: "newBufferWithLength:options:", Text: "the device made no buffer"}}
 	}
-	base := b.ContentsPointer()
-	if base == nil {
-		b.Release()
-		return deviceBuffer{}, &Error{Func: fn, Err: &DeviceError{Op: "contents", Text: "the buffer has no memory that the host sees"}}
+	d := deviceBuffer{mtl: b, bytes: n, storage: storage}
+	if storage != Private { // whose contents are nil
+		if d.base = b.ContentsPointer(); d.base == nil {
+			b.Release()
+			rt.unreserve(n)
+			return deviceBuffer{}, &Error{Func: fn, Err: &DeviceError{Op: "contents", Text: "the buffer has no memory that the host sees"}}
+		}
 	}
+	rt.resident.add(b, n)
 	rt.stats.buffers.Add(1)
-	return deviceBuffer{b, base}, nil
+	return d, nil
 }
 
-func (rt *Runtime) dropBuffer(b deviceBuffer) { b.mtl.Release() }
+// reserve counts n bytes as held before they are allocated, unless that exceeds the budget even without what the pool
+// keeps.
+func (rt *Runtime) reserve(fn string, n int) *Error {
+	m := &rt.mem
+	for try := 0; ; try++ {
+		m.mu.Lock()
+		if m.held+n <= m.budget {
+			m.held += n
+			m.peak = max(m.peak, m.held)
+			m.mu.Unlock()
+			return nil
+		}
+		over, pooled, held := m.held+n-m.budget, m.pool.bytes, m.held
+		m.mu.Unlock()
+		if try == 1 {
+			return &Error{Func: fn, Have: fmt.Sprintf("%d bytes beside %d in use", n, held), Need: fmt.Sprintf("at most %d in all, the memory budget", m.budget), Err: ErrLimit}
+		}
+		rt.trim(max(0, pooled-over))
+	}
+}
+
+func (rt *Runtime) unreserve(n int) {
+	rt.mem.mu.Lock()
+	rt.mem.held -= n
+	rt.mem.mu.Unlock()
+}
+
+// dropBuffer gives a buffer back to the device. The lock is held.
+func (rt *Runtime) dropBuffer(b deviceBuffer) {
+	rt.mem.held -= b.bytes
+	rt.resident.remove(b.mtl, b.bytes)
+	b.mtl.Release()
+}
+
+// trim gives up pooled memory until at most keep bytes of it are left, and free chunks of the const arena, and says how
+// many bytes that were.
+func (rt *Runtime) trim(keep int) (freed int) {
+	rt.queue.reap()
+	m := &rt.mem
+	m.mu.Lock()
+	freed = m.pool.bytes
+	m.pool.trim(keep, rt.dropBuffer)
+	freed -= m.pool.bytes
+	m.mu.Unlock()
+	freed += rt.arena.trim()
+	rt.resident.flush()
+	return freed
+}
+
+// classOf is how long a buffer for n bytes is.
+func (rt *Runtime) classOf(n int, storage Storage) int {
+	class := sizeClass(n)
+	if rt.limits.exact {
+		class = max(n, 1)
+		if storage == Private { // blits move whole words
+			class = (class + 3) &^ 3
+		}
+	}
+	if class > rt.limits.buffer && n <= rt.limits.buffer {
+		class = n
+	}
+	return class
+}
 
 // allocate makes an allocation of n bytes, all zero if zero is set.
-func (rt *Runtime) allocate(fn string, n int, zero bool) (*allocation, error) {
+func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allocation, error) {
 	rt.life.RLock()
 	defer rt.life.RUnlock()
 	if e := rt.unusable(); e != nil {
 		return nil, &Error{Func: fn, Err: e}
 	}
-	class := sizeClass(n)
-	if rt.limits.exact {
-		class = max(n, 1)
-	}
-	if class > rt.limits.buffer && n <= rt.limits.buffer {
-		class = n
-	}
+	class := rt.classOf(n, storage)
 	m := &rt.mem
 	m.mu.Lock()
-	b, ok := m.pool.take(class)
+	b, ok := m.pool.take(poolKey{class, storage})
 	m.mu.Unlock()
-	if !ok {
+	if ok {
+		m.reused.Add(1)
+	} else {
 		var err error
-		if b, err = rt.newBuffer(fn, class); err != nil {
+		if b, err = rt.newBuffer(fn, class, storage); err != nil {
 			return nil, err
 		}
 	}
-	a := &allocation{rt: rt, buf: b.mtl, base: b.base, size: n, class: class}
-	a.refs.Store(1)
+	a := rt.enlist(b, n, nil)
 	if zero {
-		clear(unsafe.Slice((*byte)(b.base), n))
+		if err := rt.zero(fn, a, 0, n); err != nil {
+			a.unref()
+			return nil, err
+		}
 	}
+	return a, nil
+}
+
+// enlist makes an allocation of the buffer's first n bytes. What drop does, if it is not nil, ends it in place of
+// returning the buffer to the pool.
+func (rt *Runtime) enlist(b deviceBuffer, n int, drop func()) *allocation {
+	a := &allocation{rt: rt, buf: b.mtl, base: b.base, storage: b.storage, size: n, class: b.bytes, drop: drop}
+	a.refs.Store(1)
+	m := &rt.mem
 	m.mu.Lock()
 	m.lastID++
 	a.id = m.lastID
@@ -88,20 +175,46 @@ func (rt *Runtime) allocate(fn string, n int, zero bool) (*allocation, error) {
 		m.live = map[*allocation]struct{}{}
 	}
 	m.live[a] = struct{}{}
-	m.bytes += class
+	m.count(a, 1)
 	m.mu.Unlock()
 	rt.stats.allocations.Add(1)
-	return a, nil
+	return a
+}
+
+// count counts an allocation in, with 1, or out, with -1. The lock is held.
+func (m *memory) count(a *allocation, sign int) {
+	m.bytes += sign * a.class
+	if a.storage == Private {
+		m.private += sign * a.class
+	}
+	if a.foreign {
+		m.foreign += sign * a.class
+	}
+}
+
+// zero clears bytes of an allocation that nothing uses.
+func (rt *Runtime) zero(fn string, a *allocation, lo, hi int) error {
+	rt.mem.zeroed.Add(uint64(hi - lo))
+	if a.storage == Shared {
+		clear(unsafe.Slice((*byte)(unsafe.Add(a.base, lo)), hi-lo))
+		return nil
+	}
+	return rt.zeroOnDevice(fn, a, lo, hi)
 }
 
 // recycle takes the memory of an allocation without references. No submitted work uses it any more.
 func (rt *Runtime) recycle(a *allocation) {
 	m := &rt.mem
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.live, a)
-	m.bytes -= a.class
-	b := deviceBuffer{a.buf, a.base}
+	m.count(a, -1)
+	if a.drop != nil {
+		m.mu.Unlock()
+		a.drop()
+		return
+	}
+	defer m.mu.Unlock()
+	b := deviceBuffer{a.buf, a.base, a.class, a.storage}
 	if a.labelled.Load() {
 		a.buf.SetLabel("")
 	}
@@ -109,7 +222,7 @@ func (rt *Runtime) recycle(a *allocation) {
 		rt.dropBuffer(b)
 		return
 	}
-	m.pool.put(a.class, b, rt.dropBuffer)
+	m.pool.put(poolKey{a.class, a.storage}, b, rt.dropBuffer)
 }
 
 // releaseMemory ends every allocation that its owner has not released, and empties the pool. The runtime is closed.

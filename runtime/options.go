@@ -44,6 +44,7 @@ type config struct {
 	timeout     time.Duration
 	hazards     Hazards
 	poolLimit   int
+	memory      int // budget, 0 for what the device recommends
 	noIndirect  bool
 	checks      bool
 	times       bool
@@ -139,6 +140,20 @@ func WithPoolLimit(bytes int) Option {
 			return optionError("WithPoolLimit", fmt.Sprint(bytes), "0 or more bytes", ErrLimit)
 		}
 		c.poolLimit = bytes
+		return nil
+	}
+}
+
+// WithMemoryBudget sets how many bytes a runtime may hold in all: live and pooled memory, scalars, wrapped buffers and mapped
+// files. What would exceed it is refused with [ErrLimit] before anything is allocated, after pooled memory has been given
+// up. 0, the default, means what the device recommends ([DeviceInfo.WorkingSet]); more than that is allowed, and may fail
+// on the device.
+func WithMemoryBudget(bytes int) Option {
+	return func(c *config) error {
+		if bytes < 0 {
+			return optionError("WithMemoryBudget", fmt.Sprint(bytes), "0 or more bytes", ErrLimit)
+		}
+		c.memory = bytes
 		return nil
 	}
 }

@@ -14,7 +14,31 @@ type use struct {
 	write bool
 	// counted is set when the use is the allocation's: the caller's own scalars each keep count for themselves.
 	counted bool
+	// reads and writes are the bytes that the whole pass uses: for host accesses, which wait only for what they meet.
+	reads, writes spanSet
 }
+
+// maxUseSpans bounds how many ranges a use keeps apart; what it does with more is rounded up.
+const maxUseSpans = 64
+
+// note adds bytes to those that the pass uses.
+func (u *use) note(lo, hi int, write bool) {
+	set := &u.reads
+	if write {
+		set = &u.writes
+	}
+	if set.add(lo, hi); len(*set) > maxUseSpans {
+		set.joinNearest()
+	}
+}
+
+// meets says whether the pass writes to bytes of the range, or, if the other side writes there, uses them at all.
+func (u *use) meets(lo, hi int, write bool) bool {
+	return lo < hi && (u.writes.overlaps(lo, hi) || write && u.reads.overlaps(lo, hi))
+}
+
+// forget makes the use empty, and keeps its memory for another one.
+func (u *use) forget() { *u = use{reads: u.reads[:0], writes: u.writes[:0]} }
 
 // scalarUse is a scalar of the caller's own storage that a pass uses.
 type scalarUse struct {
@@ -93,6 +117,9 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			if pos < 0 {
 				return l.wrong(slot, "memory that was released", "live memory", ErrClosed)
 			}
+			if !st.recording && b.a.host.mapped(b.off, b.off+b.n, b.access&accessWrite != 0) {
+				return l.wrong(slot, "memory that the host has mapped", "the end of the mapping", ErrBusy)
+			}
 			b.use = int32(pos)
 			bind.buf, bind.off = b.a.buf, uint64(b.off)
 			if tracked && !conflict {
@@ -147,6 +174,9 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 		if b.use >= 0 && tracked {
 			st.hazards.add(int(b.use), b.off, b.off+b.n, b.access&accessRead != 0, b.access&accessWrite != 0)
 		}
+		if b.kind == kindView {
+			st.uses[b.use].note(b.off, b.off+b.n, b.access&accessWrite != 0)
+		}
 		if b.pool != nil {
 			s := scalarUse{b.pool, b.place}
 			if !st.recording {
@@ -174,7 +204,11 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 func (st *passState) use(a *allocation, write, counted bool) int {
 	pos, fresh := st.hazards.pos(a.id)
 	if fresh {
-		st.uses = append(st.uses, use{})
+		if n := len(st.uses); n < cap(st.uses) {
+			st.uses = st.uses[:n+1]
+		} else {
+			st.uses = append(st.uses, use{})
+		}
 	}
 	u := &st.uses[pos]
 	if u.a == nil {
@@ -298,7 +332,9 @@ func (st *passState) handOver() {
 
 // recycle makes the state ready for another pass.
 func (st *passState) recycle() {
-	clear(st.uses)
+	for i := range st.uses {
+		st.uses[i].forget()
+	}
 	clear(st.scalars)
 	clear(st.chunks)
 	clear(st.cmds)

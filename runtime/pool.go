@@ -29,47 +29,55 @@ func sizeClass(n int) int {
 	return c
 }
 
+// poolKey is what the buffers of one list have in common.
+type poolKey struct {
+	class   int
+	storage Storage
+}
+
 type bufferPool[B any] struct {
 	limit   int
 	bytes   int
-	classes map[int][]B
+	classes map[poolKey][]B
 }
 
 // take gives a buffer of the class, if there is one.
-func (p *bufferPool[B]) take(class int) (b B, ok bool) {
-	list := p.classes[class]
+func (p *bufferPool[B]) take(key poolKey) (b B, ok bool) {
+	list := p.classes[key]
 	if len(list) == 0 {
 		return b, false
 	}
 	b = list[len(list)-1]
 	var none B
 	list[len(list)-1] = none
-	p.classes[class] = list[:len(list)-1]
-	p.bytes -= class
+	p.classes[key] = list[:len(list)-1]
+	p.bytes -= key.class
 	return b, true
 }
 
 // put keeps a buffer, and gives back through drop what no longer fits under the limit, largest first.
-func (p *bufferPool[B]) put(class int, b B, drop func(B)) {
-	if class > p.limit {
+func (p *bufferPool[B]) put(key poolKey, b B, drop func(B)) {
+	if key.class > p.limit {
 		drop(b)
 		return
 	}
 	if p.classes == nil {
-		p.classes = map[int][]B{}
+		p.classes = map[poolKey][]B{}
 	}
-	p.classes[class] = append(p.classes[class], b)
-	p.bytes += class
+	p.classes[key] = append(p.classes[key], b)
+	p.bytes += key.class
 	p.trim(p.limit, drop)
 }
 
 // trim drops buffers, largest first, until at most limit bytes are kept.
 func (p *bufferPool[B]) trim(limit int, drop func(B)) {
 	for p.bytes > limit {
-		largest := 0
-		for class, list := range p.classes {
-			if len(list) > 0 {
-				largest = max(largest, class)
+		var largest poolKey
+		for key, list := range p.classes {
+			if len(list) == 0 {
+				delete(p.classes, key)
+			} else if key.class > largest.class || key.class == largest.class && key.storage > largest.storage {
+				largest = key
 			}
 		}
 		b, _ := p.take(largest)

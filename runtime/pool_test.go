@@ -33,18 +33,18 @@ func TestPool(t *testing.T) {
 	var dropped []int
 	drop := func(b int) { dropped = append(dropped, b) }
 	p := bufferPool[int]{limit: 1000}
-	_, ok := p.take(256)
+	_, ok := p.take(poolKey{256, Shared})
 	require.False(t, ok)
-	p.put(256, 1, drop)
-	p.put(256, 2, drop)
-	p.put(320, 3, drop)
+	p.put(poolKey{256, Shared}, 1, drop)
+	p.put(poolKey{256, Shared}, 2, drop)
+	p.put(poolKey{320, Shared}, 3, drop)
 	require.Empty(t, dropped)
 	require.Equal(t, 832, p.bytes)
-	p.put(256, 4, drop) // 1088: the largest goes
+	p.put(poolKey{256, Shared}, 4, drop) // 1088: the largest goes
 	require.Equal(t, []int{3}, dropped)
-	p.put(2000, 5, drop) // never fits
+	p.put(poolKey{2000, Shared}, 5, drop) // never fits
 	require.Equal(t, []int{3, 5}, dropped)
-	b, ok := p.take(256)
+	b, ok := p.take(poolKey{256, Shared})
 	require.True(t, ok)
 	require.Equal(t, 4, b, "the most recent one first: it may still be in a cache")
 	p.trim(0, drop)

@@ -26,6 +26,7 @@ type flight struct {
 	st    *passState        // what a direct pass uses, nil for a replay
 	prog  *Program          // what a replay uses, nil for a direct pass
 	times *gpuTimes         // to be filled in, or nil
+	uses  []use             // the memory of either, as it was when it was committed
 }
 
 // queue is the command queue and what is in flight on it. Submissions are numbered from 1 in the order of their commits,
@@ -89,12 +90,16 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 
 // commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
+	var scalars []scalarUse
 	if f.st != nil {
-		exclude(f.st.uses, f.st.scalars)
+		f.uses, scalars = f.st.uses, f.st.scalars
 	} else {
-		announce(f.prog.uses, f.prog.scalars, 1)
-		defer announce(f.prog.uses, f.prog.scalars, -1)
-		exclude(f.prog.uses, f.prog.scalars)
+		f.uses, scalars = f.prog.uses, f.prog.scalars
+		announce(f.uses, scalars, 1)
+		defer announce(f.uses, scalars, -1)
+	}
+	if e := exclude(fn, f.uses, scalars); e != nil {
+		return 0, e
 	}
 	if err := q.lockForCommit(fn); err != nil {
 		return 0, err
@@ -107,6 +112,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	} else {
 		f.prog.committed(seq)
 	}
+	q.rt.resident.flush()
 	f.cb.Retain()
 	f.cb.EncodeSignalEvent(q.event.Event, seq)
 	f.cb.Commit()
@@ -184,6 +190,7 @@ func (q *queue) finish(seq uint64, f *flight, err *Error) {
 }
 
 func (q *queue) giveBack(f *flight) {
+	f.uses = nil
 	if f.st != nil {
 		f.st.completed()
 		f.st = nil
@@ -282,6 +289,27 @@ func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
 		return &Error{Func: fn, Err: e}
 	}
 	return nil
+}
+
+// conflict is the last submission that a host access to the allocation has to wait for, given the last one that conflicts
+// with an access to any byte: 0 if there is none.
+func (q *queue) conflict(a *allocation, r hostRange, last uint64) uint64 {
+	if last <= q.done.Load() {
+		return last // whose error the access returns
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.failed != nil {
+		return last // nothing can be said about memory that later work was to write
+	}
+	for seq := q.seq; seq > q.done.Load(); seq-- {
+		for i := range q.ring[seq%flights].uses {
+			if u := &q.ring[seq%flights].uses[i]; u.a == a && u.counted && u.meets(r.lo, r.hi, r.write) {
+				return seq
+			}
+		}
+	}
+	return 0
 }
 
 // drain waits for everything in flight.

@@ -22,19 +22,20 @@ const closeGrace = time.Second
 // A Runtime is a device, a queue, a kernel library, and the memory and pipelines that were made on them. Its methods may
 // be called from several goroutines.
 type Runtime struct {
-	cfg    config
-	dev    mtl.Device // retained
-	info   DeviceInfo
-	limits limits
-	libs   libraries
-	file   libraryFile
-	pipes  pipelines
-	mem    memory
-	arena  arena
-	queue  queue
-	times  timesBlock
-	states passStates
-	stats  counters
+	cfg      config
+	dev      mtl.Device // retained
+	info     DeviceInfo
+	limits   limits
+	libs     libraries
+	file     libraryFile
+	pipes    pipelines
+	mem      memory
+	arena    arena
+	queue    queue
+	times    timesBlock
+	resident residency
+	states   passStates
+	stats    counters
 
 	closed atomic.Bool
 	failed atomic.Pointer[Error]
@@ -52,6 +53,7 @@ type Runtime struct {
 // device elsewhere.
 func Open(opts ...Option) (*Runtime, error) {
 	rt := &Runtime{cfg: defaults()}
+	rt.arena.rt = rt
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -100,11 +102,12 @@ func (rt *Runtime) start() error {
 	if err := rt.probe(); err != nil {
 		return err
 	}
-	rt.arena.rt = rt
 	rt.mem.pool.limit = rt.cfg.poolLimit
+	rt.mem.budget = rt.cfg.budget(rt.info.WorkingSet)
 	if err := rt.queue.start(rt); err != nil {
 		return err
 	}
+	rt.resident.start(rt)
 	return rt.loadLibrary()
 }
 
@@ -243,7 +246,8 @@ func (rt *Runtime) releaseAll() {
 	}
 	rt.queue.close()
 	rt.releaseMemory()
-	rt.arena.close()
+	rt.arena.trim()
+	rt.resident.close()
 	rt.closePipelines()
 	rt.closeLibraries()
 	rt.dev.Release()

@@ -39,7 +39,7 @@ func NewScalarPool(rt *Runtime, capacity int) (*ScalarPool, error) {
 		return nil, &Error{Func: "NewScalarPool", Arg: "capacity", Have: fmt.Sprint(capacity),
 			Need: fmt.Sprintf("1 to %d", math.MaxInt32/scalarStride), Err: ErrLimit}
 	}
-	store, err := newSlice[uint32]("NewScalarPool", rt, capacity*scalarStride/4, true)
+	store, err := newSlice[uint32]("NewScalarPool", rt, capacity*scalarStride/4, Shared, true)
 	if err != nil {
 		return nil, err
 	}

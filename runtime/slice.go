@@ -13,22 +13,36 @@ type Slice[T Element] struct {
 	owner bool
 }
 
-// NewSlice allocates device memory for n elements, all zero. The memory starts at a multiple of 256 bytes.
-func NewSlice[T Element](rt *Runtime, n int) (Slice[T], error) {
-	return newSlice[T]("NewSlice", rt, n, true)
+// NewSlice allocates device memory for n elements, all zero. The memory starts at a multiple of 256 bytes. It is [Shared]
+// unless a storage is given.
+func NewSlice[T Element](rt *Runtime, n int, storage ...Storage) (Slice[T], error) {
+	const fn = "NewSlice"
+	mode, err := storageOf(fn, storage)
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	return newSlice[T](fn, rt, n, mode, true)
 }
 
-// SliceOf allocates device memory and copies data into it.
-func SliceOf[T Element](rt *Runtime, data []T) (Slice[T], error) {
-	s, err := newSlice[T]("SliceOf", rt, len(data), false)
+// SliceOf allocates device memory, as NewSlice does, and copies data into it.
+func SliceOf[T Element](rt *Runtime, data []T, storage ...Storage) (Slice[T], error) {
+	const fn = "SliceOf"
+	mode, err := storageOf(fn, storage)
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	s, err := newSlice[T](fn, rt, len(data), mode, false)
 	if err != nil {
 		return s, err
 	}
-	copy(s.view.host(), bytesOf(data))
+	if err := s.view.a.copyIn(fn, bytesOf(data), 0); err != nil {
+		_ = s.Release()
+		return Slice[T]{}, err
+	}
 	return s, nil
 }
 
-func newSlice[T Element](fn string, rt *Runtime, n int, zero bool) (Slice[T], error) {
+func newSlice[T Element](fn string, rt *Runtime, n int, storage Storage, zero bool) (Slice[T], error) {
 	size := sizeOf[T]()
 	if err := rt.opened(fn); err != nil {
 		return Slice[T]{}, err
@@ -37,7 +51,7 @@ func newSlice[T Element](fn string, rt *Runtime, n int, zero bool) (Slice[T], er
 	case n < 0 || n > math.MaxInt/size:
 		return Slice[T]{}, &Error{Func: fn, Arg: "n", Have: fmt.Sprint(n), Need: fmt.Sprintf("0 to %d elements", math.MaxInt/size), Err: ErrShape}
 	}
-	a, err := rt.allocate(fn, n*size, zero)
+	a, err := rt.allocate(fn, n*size, storage, zero)
 	if err != nil {
 		return Slice[T]{}, err
 	}
@@ -46,6 +60,12 @@ func newSlice[T Element](fn string, rt *Runtime, n int, zero bool) (Slice[T], er
 
 // Len is the number of elements.
 func (s Slice[T]) Len() int { return s.view.n / sizeOf[T]() }
+
+// Storage is the storage of the memory.
+func (s Slice[T]) Storage() Storage { return s.view.Storage() }
+
+// ReadOnly says whether neither kernels nor the host may write to the memory, as that of a mapped file.
+func (s Slice[T]) ReadOnly() bool { return s.view.ReadOnly() }
 
 // View is the slice's range of bytes.
 func (s Slice[T]) View() View { return s.view }
@@ -71,27 +91,29 @@ func (s Slice[T]) Slice(i, j int) Slice[T] {
 }
 
 // Read copies the elements to dst, which must be of the same length. It first waits for the submitted work that writes
-// to this allocation, and returns that work's error if it failed. A pass that is still being encoded is not waited for:
-// if it writes to the allocation, Read returns [ErrBusy].
+// any of these bytes, and returns that work's error if it failed; work on other parts of the allocation goes on. A pass
+// that is still being encoded is not waited for: if it writes to the allocation, Read returns [ErrBusy], as it does when
+// the elements are mapped for writing.
 func (s Slice[T]) Read(dst []T) error {
-	if err := s.hostAccess("Slice.Read", "dst", len(dst), false); err != nil {
+	const fn = "Slice.Read"
+	if err := s.hostAccess(fn, "dst", len(dst), false); err != nil {
 		return err
 	}
-	copy(bytesOf(dst), s.view.host())
-	s.hostDone(false)
-	return nil
+	defer s.hostDone(false)
+	return s.view.a.copyOut(fn, bytesOf(dst), s.view.off)
 }
 
 // Write copies src, which must be of the same length, to the elements. It first waits for the submitted work that uses
-// this allocation, so that work sees the elements as they were when it was submitted. A pass that is still being encoded
-// is not waited for: if it uses the allocation, Write returns [ErrBusy].
+// any of these bytes, so that work sees the elements as they were when it was submitted; work on other parts of the
+// allocation goes on. A pass that is still being encoded is not waited for: if it uses the allocation, Write returns
+// [ErrBusy], as it does when the elements are mapped. Read-only memory is refused with [ErrMisuse].
 func (s Slice[T]) Write(src []T) error {
-	if err := s.hostAccess("Slice.Write", "src", len(src), true); err != nil {
+	const fn = "Slice.Write"
+	if err := s.hostAccess(fn, "src", len(src), true); err != nil {
 		return err
 	}
-	copy(s.view.host(), bytesOf(src))
-	s.hostDone(true)
-	return nil
+	defer s.hostDone(true)
+	return s.view.a.copyIn(fn, bytesOf(src), s.view.off)
 }
 
 // hostAccess checks a host copy and waits for the work that it has to wait for. Without an error hostDone
@@ -103,10 +125,13 @@ func (s Slice[T]) hostAccess(fn, arg string, n int, write bool) error {
 	if n != s.Len() {
 		return &Error{Func: fn, Arg: arg, Have: fmt.Sprintf("%d elements", n), Need: fmt.Sprint(s.Len()), Err: ErrShape}
 	}
+	if write && s.view.a.readOnly {
+		return &Error{Func: fn, Have: "read-only memory", Need: "memory that can be written", Err: ErrMisuse}
+	}
 	if !s.view.a.hold() {
 		return &Error{Func: fn, Have: "memory that was released", Need: "live memory", Err: ErrClosed}
 	}
-	if err := s.view.a.begin(fn, write); err != nil {
+	if err := s.view.a.begin(fn, s.view.hostRange(write)); err != nil {
 		s.view.a.unref()
 		return err
 	}
@@ -114,7 +139,7 @@ func (s Slice[T]) hostAccess(fn, arg string, n int, write bool) error {
 }
 
 func (s Slice[T]) hostDone(write bool) {
-	s.view.a.end(write)
+	s.view.a.end(s.view.hostRange(write))
 	s.view.a.unref()
 }
 

@@ -305,7 +305,8 @@ func TestSoftwareFaults(t *testing.T) {
 		require.NoError(t, rt.Run(func(p *Pass) error { return run(p, x) }))
 	})
 	t.Run("memory", func(t *testing.T) {
-		rt, _ := softRuntime(t, soft.Options{WorkingSet: 1 << 20})
+		// The runtime is allowed more than the device has.
+		rt, _ := softRuntime(t, soft.Options{WorkingSet: 1 << 20}, WithMemoryBudget(2<<20))
 		var all []Slice[uint8]
 		for {
 			x, err := NewSlice[uint8](rt, 200<<10)

@@ -1,9 +1,6 @@
 package runtime
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 // A View is a range of bytes of device memory without an element type: what a kernel is given. Views are values; the
 // zero View is not valid. A View does not keep its memory from being released, but work that uses it does.
@@ -19,6 +16,17 @@ func (v View) Len() int { return v.n }
 
 // Offset is the distance in bytes from the start of the allocation.
 func (v View) Offset() int { return v.off }
+
+// Storage is the storage of the memory, Shared for the zero View.
+func (v View) Storage() Storage {
+	if v.a == nil {
+		return Shared
+	}
+	return v.a.storage
+}
+
+// ReadOnly says whether neither kernels nor the host may write to the memory, as that of a mapped file.
+func (v View) ReadOnly() bool { return v.a != nil && v.a.readOnly }
 
 // Runtime is the runtime whose memory this is, nil for the zero View.
 func (v View) Runtime() *Runtime {
@@ -69,12 +77,4 @@ func (v View) Bytes(i, j int) View {
 			Have: fmt.Sprintf("%d bytes", v.n), Need: "0 <= i <= j <= length", Err: ErrShape}}
 	}
 	return View{a: v.a, off: v.off + i, n: j - i}
-}
-
-// host is the memory of the view as the host sees it. The caller has checked that the view is valid.
-func (v View) host() []byte {
-	if v.n == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Add(v.a.base, v.off)), v.n)
 }
