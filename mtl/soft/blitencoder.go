@@ -161,8 +161,9 @@ func blitEncoderMethods() methods[*blitEncoder] {
 		},
 		"copyIndirectCommandBuffer:sourceRange:destination:destinationIndex:": func(e enc, c *objc.Call) { e.copyCommands(c) },
 	}
-	for _, sel := range []string{"sampleCountersInBuffer:atSampleIndex:withBarrier:", "resolveCounters:inRange:destinationBuffer:destinationOffset:"} {
-		m[sel] = func(e enc, c *objc.Call) { e.unsupported(sel, "counter samples") }
+	m["sampleCountersInBuffer:atSampleIndex:withBarrier:"] = func(e enc, c *objc.Call) {
+		e.sampleCounters(c, mtl.CounterSamplingPointAtBlitBoundary)
 	}
+	m["resolveCounters:inRange:destinationBuffer:destinationOffset:"] = func(e enc, c *objc.Call) { e.resolveCounters(c) }
 	return m.with(encoderMethods[enc]())
 }

@@ -12,7 +12,7 @@ type classes struct {
 	buffer, heap, indirect, indirectCommand, residencySet             *objc.GoClass
 	library, function, functionConstant                               *objc.GoClass
 	pipeline, reflection, bufferBinding, threadgroupBinding, argument *objc.GoClass
-	event, sharedEvent, fence                                         *objc.GoClass
+	event, sharedEvent, fence, sampleBuffer                           *objc.GoClass
 }
 
 // A features says which selectors a device pretends not to have.
@@ -89,5 +89,6 @@ func makeClasses(f features) *classes {
 		event:              eventMethods().class("IngotEvent"),
 		sharedEvent:        sharedEventMethods().without(hidden...).class("IngotSharedEvent"),
 		fence:              fenceMethods().class("IngotFence"),
+		sampleBuffer:       sampleBufferMethods().class("IngotCounterSampleBuffer"),
 	}
 }

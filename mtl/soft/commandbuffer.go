@@ -390,16 +390,16 @@ func commandBufferMethods() methods[*commandBuffer] {
 		"waitUntilCompleted": func(cb *commandBuffer, c *objc.Call) {
 			cb.waitFor("waitUntilCompleted", func() bool { return cb.finished })
 		},
-		"computeCommandEncoder": func(cb *commandBuffer, c *objc.Call) { cb.beginCompute(c, mtl.DispatchTypeSerial) },
+		"computeCommandEncoder": func(cb *commandBuffer, c *objc.Call) { cb.beginCompute(c, mtl.DispatchTypeSerial, 0) },
 		"computeCommandEncoderWithDispatchType:": func(cb *commandBuffer, c *objc.Call) {
-			cb.beginCompute(c, mtl.DispatchType(c.Word(0)))
+			cb.beginCompute(c, mtl.DispatchType(c.Word(0)), 0)
 		},
 		"computeCommandEncoderWithDescriptor:": func(cb *commandBuffer, c *objc.Call) {
 			kind := mtl.DispatchTypeSerial
 			if id := c.Object(0); id != 0 {
 				kind = mtl.DispatchType(readUint(id, "dispatchType"))
 			}
-			cb.beginCompute(c, kind)
+			cb.beginCompute(c, kind, c.Object(0))
 		},
 		"blitCommandEncoder":                func(cb *commandBuffer, c *objc.Call) { cb.beginBlit(c) },
 		"blitCommandEncoderWithDescriptor:": func(cb *commandBuffer, c *objc.Call) { cb.beginBlit(c) },

@@ -25,7 +25,8 @@ type computeEncoder struct {
 	lengths    []threadgroupMemory
 }
 
-func (cb *commandBuffer) beginCompute(c *objc.Call, kind mtl.DispatchType) {
+// beginCompute opens an encoder; desc is what describes it, or nil.
+func (cb *commandBuffer) beginCompute(c *objc.Call, kind mtl.DispatchType, desc objc.ID) {
 	if !cb.ready("computeCommandEncoder") {
 		c.Return(0)
 		return
@@ -35,6 +36,9 @@ func (cb *commandBuffer) beginCompute(c *objc.Call, kind mtl.DispatchType) {
 	e.begin(cb, "compute", e)
 	cmd := cb.add(opBegin)
 	cmd.concurrent = e.concurrent
+	if desc != 0 {
+		e.attach(desc)
+	}
 	e.id = cb.dev.adopt(cb.dev.classes.computeEncoder, e)
 	c.ReturnBorrowed(e.id.Autorelease())
 }
@@ -50,6 +54,7 @@ func (e *computeEncoder) Dealloc() {
 // reset empties the encoder for its next use.
 func (e *computeEncoder) reset() {
 	e.pipeline, e.dispatches, e.cb = nil, 0, nil
+	clear(e.atEnd)
 	clear(e.slots[:])
 	clear(e.memory[:])
 	clear(e.scratch[:cap(e.scratch)])
@@ -370,6 +375,9 @@ func computeEncoderMethods() methods[*computeEncoder] {
 				e.use(id, "useHeaps:count:")
 			}
 		},
+		"sampleCountersInBuffer:atSampleIndex:withBarrier:": func(e enc, c *objc.Call) {
+			e.sampleCounters(c, mtl.CounterSamplingPointAtDispatchBoundary)
+		},
 		"memoryBarrierWithScope:": func(e enc, c *objc.Call) { e.barrier(mtl.BarrierScope(c.Word(0))) },
 		"memoryBarrierWithResources:count:": func(e enc, c *objc.Call) {
 			e.barrierResources(c.IDs(0, c.Uint(1)))
@@ -378,7 +386,6 @@ func computeEncoderMethods() methods[*computeEncoder] {
 	for sel, what := range map[string]string{
 		"setImageblockWidth:height:": "imageblocks", "setStageInRegion:": "stage input",
 		"setStageInRegionWithIndirectBuffer:indirectBufferOffset:": "stage input",
-		"sampleCountersInBuffer:atSampleIndex:withBarrier:":        "counter samples",
 	} {
 		m[sel] = func(e enc, c *objc.Call) { e.unsupported(sel, what) }
 	}

@@ -18,6 +18,7 @@ type device struct {
 	registry uint64
 	// architecture is the object that says which architecture the device has.
 	architecture objc.ID
+	counterSets  objc.ID // an array
 	families     map[mtl.GPUFamily]bool
 
 	addresses       addresses
@@ -52,7 +53,10 @@ func (d *device) label() string   { return d.opts.Name }
 func (d *device) setLabel(string) {}
 
 // Dealloc is called when nothing of the device is left.
-func (d *device) Dealloc() { d.architecture.Release() }
+func (d *device) Dealloc() {
+	d.architecture.Release()
+	d.counterSets.Release()
+}
 
 var registries atomic.Uint64
 
@@ -67,6 +71,7 @@ func New(opts Options) mtl.Device {
 	d.classes = classesFor(&d.opts)
 	d.arm(d.opts.Faults)
 	d.architecture = architectureClass.New(nil)
+	d.counterSets = d.newCounterSets()
 	d.id = d.classes.device.New(d)
 	return mtl.DeviceOf(d.id)
 }

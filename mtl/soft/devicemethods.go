@@ -33,14 +33,21 @@ func deviceMethods() methods[*device] {
 		"argumentBuffersSupport":       constant(uintptr(mtl.ArgumentBuffersTier1)),
 		"supportsFamily:":              func(d dev, c *objc.Call) { c.ReturnBool(d.families[mtl.GPUFamily(c.Int(0))]) },
 		"supportsFeatureSet:":          constant(0),
-		"supportsCounterSampling:":     constant(0),
-		"queryTimestampFrequency":      constant(uintptr(time.Second)),
-		"counterSets":                  func(d dev, c *objc.Call) { c.ReturnBorrowed(objc.NSArray().Autorelease()) },
+		"supportsCounterSampling:": func(d dev, c *objc.Call) {
+			c.ReturnBool(d.samplesAt(mtl.CounterSamplingPoint(c.Word(0))))
+		},
+		"queryTimestampFrequency": constant(uintptr(time.Second)),
+		"counterSets":             func(d dev, c *objc.Call) { c.ReturnBorrowed(d.counterSets) },
 		"newCounterSampleBufferWithDescriptor:error:": func(d dev, c *objc.Call) {
-			c.Fail(1, counterDomain, int(mtl.CounterSampleBufferErrorInvalid), "the software device samples no counters")
+			b, err := d.newSampleBuffer(c.Object(0))
+			if err != nil {
+				c.Fail(1, counterDomain, int(mtl.CounterSampleBufferErrorInvalid), "newCounterSampleBufferWithDescriptor: "+err.Error())
+				return
+			}
+			c.ReturnNew(b.id)
 		},
 		"sampleTimestamps:gpuTimestamp:": func(d dev, c *objc.Call) {
-			now := uint64(time.Since(epoch))
+			now := timestamp()
 			for i := range 2 {
 				if p := (*uint64)(c.Pointer(i)); p != nil {
 					*p = now

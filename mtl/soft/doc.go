@@ -61,6 +61,6 @@
 //
 // # What is missing
 //
-// Textures, samplers, argument buffers, function tables, counters, dynamic libraries and drawing are not there; what
+// Textures, samplers, argument buffers, function tables, counters but timestamps, dynamic libraries and drawing are not there; what
 // asks for them gets an error, as from a Metal device without them.
 package soft

@@ -15,6 +15,7 @@ type encoderBase struct {
 	index  int // in the recording's encodings
 	ended  bool
 	groups int
+	atEnd  []edgeSample
 }
 
 func (e *encoderBase) base() *encoderBase { return e }
@@ -28,7 +29,7 @@ type anyEncoder interface {
 // begin opens an encoder in a command buffer. The encoder holds the command buffer.
 func (e *encoderBase) begin(cb *commandBuffer, kind string, self encoder) {
 	e.cb, e.dev = cb, cb.dev
-	e.ended, e.groups = false, 0
+	e.ended, e.groups, e.atEnd = false, 0, e.atEnd[:0]
 	e.text.Store(nil)
 	cb.rec.encodings = append(cb.rec.encodings, encoding{kind: kind})
 	e.index = len(cb.rec.encodings) - 1
@@ -44,6 +45,9 @@ func (e *encoderBase) close() {
 	e.ended = true
 	if e.groups != 0 {
 		e.cb.fail(mtl.CommandBufferErrorInternal, "endEncoding with %d debug groups open", e.groups)
+	}
+	for _, s := range e.atEnd {
+		e.cb.addSample(s.buffer, s.at, true)
 	}
 	e.cb.add(opEnd)
 	e.cb.encoder = nil

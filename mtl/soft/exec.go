@@ -170,6 +170,15 @@ func (x *executor) command(cb *commandBuffer, c *command) *failure {
 		c.icb.copyTo(c.toICB, c.at, c.n, c.dst)
 	case opOptimizeICB:
 		// Commands are kept in the form in which they are executed.
+	case opSample:
+		if !c.concurrent {
+			if f := x.flush(); f != nil {
+				return f
+			}
+		}
+		c.samples.sample(c.at)
+	case opResolve:
+		return x.resolve(c)
 	case opSignal:
 		c.event.signal(c.at)
 	case opWait:

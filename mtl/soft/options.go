@@ -38,6 +38,8 @@ type Options struct {
 	// waitUntilSignaledValue:timeoutMS:.
 	NoResidencySets bool
 	NoEventTimeouts bool
+	// Sampling is where the device samples counters, of which it has one, the clock; the default is as on Apple GPUs.
+	Sampling CounterSampling
 	// DiscreteMemory makes the device report memory of its own. Managed buffers then have a copy on each side.
 	DiscreteMemory bool
 	// ExecutionWidth is the width that pipelines report; the default is 32, the only one that is executed.

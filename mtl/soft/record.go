@@ -24,6 +24,8 @@ const (
 	opOptimizeICB               //
 	opSignal                    // an event
 	opWait                      //
+	opSample                    // a counter, after what came before unless concurrent
+	opResolve                   // samples into a buffer
 )
 
 // A binding is what is bound at one buffer slot: a buffer, or bytes.
@@ -56,6 +58,7 @@ type command struct {
 	storage    *storage
 	set        *residencySet
 	event      *event
+	samples    *sampleBuffer
 	concurrent bool
 	fill       byte
 }

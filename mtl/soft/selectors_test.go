@@ -97,7 +97,8 @@ func metalClasses(c *classes) map[string]*objc.GoClass {
 		"MTLComputePipelineReflection": c.reflection, "MTLBufferBinding": c.bufferBinding,
 		"MTLThreadgroupBinding": c.threadgroupBinding, "MTLArgument": c.argument, "MTLEvent": c.event,
 		"MTLSharedEvent": c.sharedEvent, "MTLFence": c.fence, "MTLArchitecture": architectureClass,
-		"MTLCommandBufferEncoderInfo": encoderInfoClass,
+		"MTLCommandBufferEncoderInfo": encoderInfoClass, "MTLCounterSampleBuffer": c.sampleBuffer,
+		"MTLCounterSet": counterSetClass, "MTLCounter": counterClass,
 	}
 }
 
