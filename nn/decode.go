@@ -66,6 +66,26 @@ func StartDecode(prompt []uint32) (DecodeState, error) {
 	return DecodeState{Token: prompt[0], KVLength: 1, PromptLength: uint32(len(prompt))}, nil
 }
 
+// StartDecodeAt is the state before the step of a prompt's token at a position, when the tokens before it are in the cache
+// already. kvStride is that of [DecodeStep].
+func StartDecodeAt(prompt []uint32, position, kvStride int) (DecodeState, error) {
+	s, err := StartDecode(prompt)
+	c := check{fn: "nn.StartDecodeAt"}
+	if err != nil {
+		c.refuse("prompt", fmt.Sprintf("%d tokens", len(prompt)), fmt.Sprintf("1 to %d", maxDim), runtime.ErrShape)
+	}
+	if c.err == nil && (position < 0 || position >= len(prompt)) {
+		c.refuse("position", fmt.Sprint(position), fmt.Sprintf("that of one of %d tokens", len(prompt)), runtime.ErrShape)
+	}
+	c.dim("kvStride", kvStride, 1)
+	offset := c.product("position * kvStride", math.MaxUint32, position, kvStride)
+	if c.err != nil {
+		return DecodeState{}, c.err
+	}
+	s.Token, s.Position, s.KVLength, s.CacheOffset = prompt[position], uint32(position), uint32(position)+1, uint32(offset)
+	return s, nil
+}
+
 // Words is the state as it lies on the device.
 func (s DecodeState) Words() [DecodeStateWords]uint32 {
 	return [DecodeStateWords]uint32{

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -219,6 +220,37 @@ func TestDecodeState(t *testing.T) {
 	}
 	if _, err := StartDecode(nil); err == nil {
 		t.Error("an empty prompt was accepted")
+	}
+	prompt := []uint32{42, 7, 9}
+	for position, want := range []DecodeState{
+		{Token: 42, KVLength: 1, PromptLength: 3},
+		{Token: 7, Position: 1, KVLength: 2, CacheOffset: 128, PromptLength: 3},
+		{Token: 9, Position: 2, KVLength: 3, CacheOffset: 256, PromptLength: 3},
+	} {
+		if s, err := StartDecodeAt(prompt, position, 128); err != nil || s != want {
+			t.Errorf("position %d: %+v %v", position, s, err)
+		}
+	}
+	if s, err := StartDecodeAt(prompt, 1, math.MaxInt32); err != nil || s.CacheOffset != math.MaxInt32 {
+		t.Errorf("%+v %v", s, err)
+	}
+	for _, c := range []struct {
+		prompt           []uint32
+		position, stride int
+		arg              string
+		sentinel         error
+	}{
+		{nil, 0, 1, "prompt", runtime.ErrShape},
+		{prompt, -1, 1, "position", runtime.ErrShape},
+		{prompt, 3, 1, "position", runtime.ErrShape},
+		{prompt, 0, 0, "kvStride", runtime.ErrShape},
+		{make([]uint32, 4), 3, math.MaxInt32, "position * kvStride", runtime.ErrLimit},
+	} {
+		var e *runtime.Error
+		s, err := StartDecodeAt(c.prompt, c.position, c.stride)
+		if !errors.As(err, &e) || e.Func != "nn.StartDecodeAt" || e.Arg != c.arg || !errors.Is(err, c.sentinel) || s != (DecodeState{}) {
+			t.Errorf("%d of %d tokens, stride %d: %+v %v", c.position, len(c.prompt), c.stride, s, err)
+		}
 	}
 	for s, want := range map[DecodeStatus]string{DecodeRunning: "running", DecodeEndToken: "end token", DecodeOutputFull: "output full",
 		DecodeCacheFull: "cache full", DecodeNoToken: "no token", 9: "status 9"} {

@@ -42,6 +42,7 @@ type result struct {
 	tokens []uint32
 	end    nn.DecodeStatus
 	total  time.Duration
+	first  time.Duration // until the first token: reading the prompt
 
 	submitted int           // steps after the prompt's
 	host      time.Duration // spent on submitting them
@@ -54,7 +55,8 @@ func (r result) steps() int { return r.prompt - 1 + len(r.tokens) }
 func (r result) rate() float64 { return float64(r.steps()) / r.total.Seconds() }
 
 func (r result) String() string {
-	text := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s", r.prompt, len(r.tokens), ending(r.end), r.total.Seconds(), r.rate())
+	text := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s, the first after %.2f s",
+		r.prompt, len(r.tokens), ending(r.end), r.total.Seconds(), r.rate(), r.first.Seconds())
 	if r.submitted > 0 {
 		text += fmt.Sprintf(", %.0f µs of the host per %s token", float64(r.host.Microseconds())/float64(r.submitted), r.way)
 	}
@@ -68,53 +70,71 @@ const (
 	maxBurst  = 8
 )
 
-// generate continues a prompt. It calls emit for each token as it arrives, the end token included. Nothing is written to
-// the device after the beginning; the tokens are read from a list there.
+// generate continues a prompt: tiles read it, steps go on. It calls emit for each token as it arrives, the end token
+// included. Nothing is written to the device after the beginning; the tokens are read from a list there.
 func (m *model) generate(ctx context.Context, prompt []uint32, w way, emit func(id uint32) error) (result, error) {
 	r := result{way: w, prompt: len(prompt)}
-	if err := m.start(prompt); err != nil {
+	if err := m.start(prompt, len(prompt)-1); err != nil {
 		return r, err
 	}
 	begin := time.Now()
-	steps := len(prompt) // the last of which produces the first token
-	for {
+	last, err := m.read(ctx, w, len(prompt))
+	if err != nil {
+		return r, err
+	}
+	if err := m.take(ctx, last, &r, emit); err != nil {
+		return r, err
+	}
+	r.first = time.Since(begin)
+	for steps := 1; r.end == nn.DecodeRunning; {
 		from := time.Now()
-		var last runtime.Submission
-		for range steps {
-			if err := ctx.Err(); err != nil {
-				return r, err
-			}
-			var err error
-			if last, err = m.submit(w); err != nil {
-				return r, err
-			}
-		}
-		if len(r.tokens) > 0 {
-			r.submitted, r.host = r.submitted+steps, r.host+time.Since(from)
-		}
-		if err := last.Wait(ctx); err != nil {
+		if last, err = m.burst(ctx, w, steps); err != nil {
 			return r, err
 		}
-		s, err := m.progress()
-		if err != nil {
+		r.submitted, r.host = r.submitted+steps, r.host+time.Since(from)
+		if err := m.take(ctx, last, &r, emit); err != nil {
 			return r, err
-		}
-		fresh, err := m.produced(len(r.tokens), s)
-		if err != nil {
-			return r, err
-		}
-		for _, id := range fresh {
-			r.tokens = append(r.tokens, id)
-			if err := emit(id); err != nil {
-				return r, err
-			}
-		}
-		r.total, r.end = time.Since(begin), s.Status
-		if s.Status != nn.DecodeRunning {
-			return r, failure(s.Status)
 		}
 		steps = burstFor(time.Since(from)/time.Duration(steps), m.output.Len()-len(r.tokens))
 	}
+	r.total = time.Since(begin)
+	return r, failure(r.end)
+}
+
+// burst hands some steps to the device and returns the last one.
+func (m *model) burst(ctx context.Context, w way, steps int) (last runtime.Submission, err error) {
+	for range steps {
+		if err := ctx.Err(); err != nil {
+			return last, err
+		}
+		if last, err = m.submit(w); err != nil {
+			return last, err
+		}
+	}
+	return last, nil
+}
+
+// take waits for what was submitted and takes the tokens that it produced.
+func (m *model) take(ctx context.Context, last runtime.Submission, r *result, emit func(id uint32) error) error {
+	if err := last.Wait(ctx); err != nil {
+		return err
+	}
+	s, err := m.progress()
+	if err != nil {
+		return err
+	}
+	fresh, err := m.produced(len(r.tokens), s)
+	if err != nil {
+		return err
+	}
+	for _, id := range fresh {
+		r.tokens = append(r.tokens, id)
+		if err := emit(id); err != nil {
+			return err
+		}
+	}
+	r.end = s.Status
+	return nil
 }
 
 // burstFor is the length of a burst when one step takes that long, and no more than left tokens are to come.

@@ -11,7 +11,8 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// model is a model on a device: its weights, its caches, the memory of one decode step, and the recorded step.
+// model is a model on a device: its weights, its caches, the memory of a decode step or of a tile of a prompt, and the
+// recorded step and tiles.
 type model struct {
 	rt        *runtime.Runtime
 	config    *gemma3.Config
@@ -19,28 +20,32 @@ type model struct {
 	memory    memory
 	weights   weights
 
-	// What a step computes, in the order in which it does.
-	residual    runtime.Slice[float32]       // [Hidden]: the stream that layers add to
-	normed      runtime.Slice[half.BFloat16] // [Hidden]
-	q, k, v     runtime.Slice[float32]       // [Heads or KVHeads][HeadDim]
-	partials    runtime.Slice[float32]       // of the attention, over chunks of the cache
-	attended    runtime.Slice[half.BFloat16] // [Heads][HeadDim]
-	branch      runtime.Slice[float32]       // [Hidden]: what a layer is about to add
-	mid         runtime.Slice[half.BFloat16] // [FFN]
+	// What a step computes, in the order in which it does. Rows are the tokens of a tile; a step has one.
+	residual    runtime.Slice[float32]       // [rows][Hidden]: the stream that layers add to
+	normed      runtime.Slice[half.BFloat16] // [rows][Hidden]
+	q, k, v     runtime.Slice[float32]       // [rows][Heads or KVHeads][HeadDim]
+	partials    runtime.Slice[float32]       // of a step's attention, over chunks of the cache
+	attended    runtime.Slice[half.BFloat16] // [rows][Heads][HeadDim]
+	branch      runtime.Slice[float32]       // [rows][Hidden]: what a layer is about to add
+	gate, up    runtime.Slice[float32]       // [rows][FFN], of tiles
+	mid         runtime.Slice[half.BFloat16] // [rows][FFN]
 	logits      runtime.Slice[float32]       // [Vocab]
 	choice      runtime.Slice[uint32]        // [1]: the token with the highest logit
 	choiceValue runtime.Slice[float32]       // [1]: that logit, capped
 	state       runtime.Slice[uint32]        // see nn.DecodeAdvance
 	output      runtime.Slice[uint32]        // ids of the tokens that the model produced
+	tile        runtime.Slice[uint32]        // [tileWords]: the tile that is being read
 
 	// What it only reads, besides weights.
 	prompt    runtime.Slice[uint32]  // token ids
+	tiles     runtime.Slice[uint32]  // [][tileWords]: the prompt's tiles
 	endTokens runtime.Slice[uint32]  // token ids
 	softcap   runtime.Slice[float32] // [1]
 	firstKV   runtime.Slice[uint32]  // [1]: the position of the cache's first row, 0
 
-	program *runtime.Program // the recorded step
-	kernels int              // in a step
+	program      *runtime.Program // the recorded step
+	kernels      int              // in a step
+	tilePrograms map[tileShape]*runtime.Program
 }
 
 // newModel brings a model to the device, for prompts of up to longest tokens and texts of up to n more, or as many as the
@@ -85,21 +90,28 @@ func fits(c *gemma3.Config, longest, n int) error {
 func (m *model) load(checkpoint *gemma3.Checkpoint, longest, n int) error {
 	a, c := &m.memory, m.config
 	m.weights = loadWeights(a, checkpoint, m.positions)
-	m.residual = zeros[float32](a, "residual stream", c.Hidden)
-	m.normed = zeros[half.BFloat16](a, "normed stream", c.Hidden)
-	m.q = zeros[float32](a, "queries", c.Heads*c.HeadDim)
-	m.k = zeros[float32](a, "keys", c.KVHeads*c.HeadDim)
-	m.v = zeros[float32](a, "values", c.KVHeads*c.HeadDim)
-	m.partials = zeros[float32](a, "partial attention", nn.AttnDecodeScratch(m.attention(0)))
-	m.attended = zeros[half.BFloat16](a, "attention", c.Heads*c.HeadDim)
-	m.branch = zeros[float32](a, "branch", c.Hidden)
-	m.mid = zeros[half.BFloat16](a, "feed-forward", c.FFN)
+	rows := min(tileRows, longest)
+	m.residual = zeros[float32](a, "residual stream", rows*c.Hidden)
+	m.normed = zeros[half.BFloat16](a, "normed stream", rows*c.Hidden)
+	m.q = zeros[float32](a, "queries", rows*c.Heads*c.HeadDim)
+	m.k = zeros[float32](a, "keys", rows*c.KVHeads*c.HeadDim)
+	m.v = zeros[float32](a, "values", rows*c.KVHeads*c.HeadDim)
+	m.partials = zeros[float32](a, "partial attention", nn.AttnDecodeScratch(m.attention(1, 0)))
+	m.attended = zeros[half.BFloat16](a, "attention", rows*c.Heads*c.HeadDim)
+	m.branch = zeros[float32](a, "branch", rows*c.Hidden)
+	if rows > 1 {
+		m.gate = zeros[float32](a, "gate", rows*c.FFN)
+		m.up = zeros[float32](a, "up", rows*c.FFN)
+	}
+	m.mid = zeros[half.BFloat16](a, "feed-forward", rows*c.FFN)
 	m.logits = zeros[float32](a, "logits", c.Vocab)
 	m.choice = zeros[uint32](a, "choice", 1)
 	m.choiceValue = zeros[float32](a, "value of the choice", 1)
 	m.state = zeros[uint32](a, "decode state", nn.DecodeStateWords)
 	m.output = zeros[uint32](a, "output", n)
 	m.prompt = zeros[uint32](a, "prompt", longest)
+	m.tiles = zeros[uint32](a, "tiles of the prompt", tileCount(longest)*tileWords)
+	m.tile = zeros[uint32](a, "tile", tileWords)
 	if len(c.EOS) > 0 {
 		m.endTokens = upload(a, "end tokens", c.EOS)
 	}
@@ -114,5 +126,9 @@ func (m *model) release() error {
 	if m.program != nil {
 		err = m.program.Release()
 	}
+	for _, program := range m.tilePrograms {
+		err = errors.Join(err, program.Release())
+	}
+	m.program, m.tilePrograms = nil, nil
 	return errors.Join(err, m.memory.free())
 }

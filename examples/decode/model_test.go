@@ -96,7 +96,7 @@ func TestTeacherForced(t *testing.T) {
 			break
 		}
 		mean := 0.0
-		if err := m.start(c.all()); err != nil {
+		if err := m.start(c.all(), 0); err != nil {
 			t.Fatal(err)
 		}
 		for position := range len(c.all()) - 1 {
@@ -151,6 +151,10 @@ func cappedLogits(t *testing.T, m *model) []float64 {
 	if err := m.logits.Read(raw); err != nil {
 		t.Fatal(err)
 	}
+	return capped(m, raw)
+}
+
+func capped(m *model, raw []float32) []float64 {
 	out := make([]float64, len(raw))
 	for i, v := range raw {
 		out[i] = m.config.Softcap * math.Tanh(float64(v)/m.config.Softcap)
@@ -363,7 +367,7 @@ func BenchmarkToken(b *testing.B) {
 			steps, begin := 0, time.Now()
 			for b.Loop() {
 				if steps%100 == 0 {
-					if err := m.start(ids); err != nil {
+					if err := m.start(ids, 0); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -33,16 +33,21 @@ func failure(s nn.DecodeStatus) error {
 	return fmt.Errorf("the device stopped with %s", s)
 }
 
-// start writes a prompt, and the state of a text that begins. It is all that the host writes.
-func (m *model) start(prompt []uint32) error {
+// start writes a prompt, its tiles, and the state before the decode step of the token at position first: the last one of
+// the prompt if tiles are read before, 0 if steps read it all. It is all that the host writes.
+func (m *model) start(prompt []uint32, first int) error {
 	if len(prompt) > m.prompt.Len() {
 		return fmt.Errorf("the prompt has %d tokens, the model was prepared for %d", len(prompt), m.prompt.Len())
 	}
-	state, err := nn.StartDecode(prompt)
+	state, err := nn.StartDecodeAt(prompt, first, m.kvStride())
 	if err != nil {
 		return err
 	}
 	if err := m.prompt.Slice(0, len(prompt)).Write(prompt); err != nil {
+		return err
+	}
+	tiles := tileList(prompt, m.kvStride())
+	if err := m.tiles.Slice(0, len(tiles)).Write(tiles); err != nil {
 		return err
 	}
 	words := state.Words()

@@ -22,9 +22,12 @@ const (
 	measuredSteps = 15
 )
 
-// hostCost measures one way, over that many steps. Steps after the end of a text do the same work again.
+// hostCost measures one way, over that many steps after a prompt. Steps after the end of a text do the same work again.
 func (m *model) hostCost(ctx context.Context, w way, prompt []uint32, steps int) (cost, error) {
-	if err := m.start(prompt); err != nil {
+	if err := m.start(prompt, len(prompt)-1); err != nil {
+		return cost{}, err
+	}
+	if _, err := m.read(ctx, w, len(prompt)); err != nil {
 		return cost{}, err
 	}
 	var times []time.Duration
