@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 // The sentinels that an [*Error] wraps. Ask with errors.Is.
@@ -30,6 +31,10 @@ var (
 	ErrMisuse = errors.New("misuse")
 	// ErrTimeout: the work did not complete in time. An error over it is also one over ErrDevice if the device is given up.
 	ErrTimeout = errors.New("timed out")
+	// ErrOutOfMemory: the device had no memory for a command buffer's work. Such an error is an ErrDevice, too.
+	ErrOutOfMemory = errors.New("out of memory")
+	// ErrDeviceLost: the device was removed, or takes no more work from this process. It is an ErrDevice, too.
+	ErrDeviceLost = errors.New("device lost")
 )
 
 // An Error says which argument of which function was refused, what it has and what it needs. Fields that do not apply
@@ -117,8 +122,16 @@ func (e *DeviceError) Error() string {
 	return b.String()
 }
 
-// Is makes every DeviceError an ErrDevice.
-func (e *DeviceError) Is(target error) bool { return target == ErrDevice }
+// Is makes every DeviceError an [ErrDevice], and those of command buffers an [ErrTimeout], [ErrOutOfMemory] or
+// [ErrDeviceLost] where Metal's code says so.
+func (e *DeviceError) Is(target error) bool { return target == ErrDevice || e.means(target) }
+
+// errorCell holds the first error that it was given.
+type errorCell struct{ p atomic.Pointer[Error] }
+
+func (c *errorCell) get() *Error { return c.p.Load() }
+
+func (c *errorCell) set(e *Error) { c.p.CompareAndSwap(nil, e) }
 
 // failure joins sentinel and cause, so that errors.Is finds both and the text says both.
 type failure struct {

@@ -90,11 +90,14 @@ func (h *hostState) unlease(id uint64) {
 type hostRange struct {
 	lo, hi int
 	write  bool
+	// writes is set when the host gives bytes new values, which managed memory also sees as a write when it does not; renews
+	// when it does so for the whole allocation: it does not matter any more then whether the work that wrote it has failed.
+	writes, renews bool
 }
 
 // hostRange is what an access of the host to the view's bytes takes.
 func (v View) hostRange(write bool) hostRange {
-	switch r := (hostRange{v.off, v.off + v.n, write}); {
+	switch r := (hostRange{v.off, v.off + v.n, write, write, write && v.off == 0 && v.n == v.a.size}); {
 	case v.n == 0 || v.a.storage == Shared:
 		return r
 	case v.a.storage == Private: // blits move whole words
@@ -102,7 +105,7 @@ func (v View) hostRange(write bool) hostRange {
 		return r
 	}
 	// A managed buffer is brought up to date as a whole, which writes to what the host sees of it.
-	return hostRange{0, v.a.class, true}
+	return hostRange{0, v.a.class, true, write, write && v.off == 0 && v.n == v.a.size}
 }
 
 // begin waits until the host may read, or write, a range of the allocation. Without an error, end must follow.
@@ -121,7 +124,7 @@ func (a *allocation) begin(fn string, r hostRange) error {
 	}
 	for try := 0; ; try++ {
 		seq := a.rt.queue.conflict(a, r, last.Load())
-		if err := a.rt.await(fn, seq); err != nil {
+		if err := a.rt.await(fn, seq, r.writes); err != nil {
 			h.unlock(write)
 			return err
 		}
@@ -132,6 +135,9 @@ func (a *allocation) begin(fn string, r hostRange) error {
 			h.unlock(write)
 			return &Error{Func: fn, Have: "a pass that uses the memory and is still being encoded", Need: "no such pass", Err: ErrBusy}
 		case pending.Load() == 0 && a.rt.passed(a.rt.queue.conflict(a, r, last.Load())):
+			if r.renews {
+				a.lastW.Store(0)
+			}
 			return nil
 		}
 		copying.Add(-1)

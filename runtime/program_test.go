@@ -260,7 +260,7 @@ func TestMessagesAndAllocations(t *testing.T) {
 		require.NoError(t, err)
 		t.Logf("family %d: %d messages per replay, %d of them for encoding, against %d directly", families, replay, prog.Stats().Messages, direct)
 		require.Greater(t, direct, 1000)
-		require.NoError(t, rt.queue.drain("test"))
+		require.NoError(t, rt.queue.drain(t.Context(), "test"))
 	}
 }
 

@@ -2,7 +2,7 @@ package runtime
 
 import (
 	"context"
-	"fmt"
+	"math"
 	goruntime "runtime"
 	"sync"
 	"sync/atomic"
@@ -24,9 +24,13 @@ const (
 type flight struct {
 	cb    mtl.CommandBuffer // retained
 	st    *passState        // what a direct pass uses, nil for a replay
-	prog  *Program          // what a replay uses, nil for a direct pass
 	times *gpuTimes         // to be filled in, or nil
 	uses  []use             // the memory of either, as it was when it was committed
+	prog  *Program          // what a replay uses, nil for a direct pass
+	lane  *lane             // of a stream, nil for the runtime's own work
+	// producers are the submissions that last wrote to what this one uses and are in flight or have failed.
+	producers []uint64
+	injected  bool // it is to count as failed
 }
 
 // queue is the command queue and what is in flight on it. Submissions are numbered from 1 in the order of their commits,
@@ -50,13 +54,17 @@ type queue struct {
 	failures  map[uint64]*Error
 	failed    *Error    // the first failure: what comes after it fails too
 	progress  time.Time // when something was last committed or completed
-	abandoned []flight  // given up and never seen to complete: what they use is never released
+	tidy      *time.Timer
+	armed     bool     // the timer runs
+	abandoned []flight // given up and never seen to complete: what they use is never released
 }
 
 func (q *queue) start(rt *Runtime) error {
 	q.rt = rt
 	q.failures = map[uint64]*Error{}
 	q.progress = time.Now()
+	q.tidy = time.AfterFunc(math.MaxInt64, q.housekeep)
+	q.tidy.Stop()
 	refuse := func(op, text string) error { return &Error{Func: "Open", Err: &DeviceError{Op: op, Text: text}} }
 	q.mtl = rt.dev.NewCommandQueueWithMaxCommandBufferCount(uint(rt.cfg.maxInFlight + maxOpenPasses + 1))
 	if q.mtl.IsNil() {
@@ -88,7 +96,8 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 	return cb, nil
 }
 
-// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog.
+// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog. It refuses work of the
+// runtime's own that uses memory which failed work wrote; work of a stream then fails when it has completed.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
 	var scalars []scalarUse
 	if f.st != nil {
@@ -101,11 +110,20 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	if e := exclude(fn, f.uses, scalars); e != nil {
 		return 0, e
 	}
-	if err := q.lockForCommit(fn); err != nil {
+	limit := q.rt.cfg.maxInFlight
+	if f.lane != nil {
+		limit = min(limit, maxStreamInFlight)
+	}
+	if err := q.lockForCommit(fn, limit); err != nil {
 		return 0, err
 	}
 	defer q.mu.Unlock()
 	seq := q.seq + 1
+	slot := &q.ring[seq%flights]
+	producers := q.producers(slot.producers[:0], f.uses)
+	if e := q.knownFailure(producers); e != nil && f.lane == nil {
+		return 0, &Error{Func: fn, Have: "memory that failed work wrote", Need: "memory written anew", Err: e}
+	}
 	// Before the open uses are taken back, so that a host copy sees either those or the submission.
 	if f.st != nil {
 		f.st.committed(seq)
@@ -120,15 +138,19 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 		q.progress = time.Now() // the device was idle
 	}
 	q.seq = seq
-	place := &q.ring[seq%flights]
-	place.cb.Release() // of a submission that has completed
-	*place = f
+	f.producers = producers
+	slot.cb.Release() // of a submission that has completed
+	*slot = f
 	q.rt.stats.submissions.Add(1)
+	if !q.armed {
+		q.armed = true
+		q.tidy.Reset(tidyEvery)
+	}
 	return seq, nil
 }
 
-// lockForCommit locks the queue when there is room for one more submission.
-func (q *queue) lockForCommit(fn string) error {
+// lockForCommit locks the queue when there is room for one more submission among at most limit.
+func (q *queue) lockForCommit(fn string, limit int) error {
 	q.mu.Lock()
 	for {
 		q.reapLocked()
@@ -136,7 +158,7 @@ func (q *queue) lockForCommit(fn string) error {
 			q.mu.Unlock()
 			return &Error{Func: fn, Err: e}
 		}
-		if q.seq-q.done.Load() < uint64(q.rt.cfg.maxInFlight) {
+		if q.seq-q.done.Load() < uint64(limit) {
 			return nil
 		}
 		oldest := q.done.Load() + 1
@@ -145,6 +167,14 @@ func (q *queue) lockForCommit(fn string) error {
 		q.pause(oldest, waitSlice)
 		q.mu.Lock()
 	}
+}
+
+// inFlight is how many submissions have not completed.
+func (q *queue) inFlight() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.reapLocked()
+	return int(q.seq - q.done.Load())
 }
 
 // reap takes note of what has completed.
@@ -168,18 +198,9 @@ func (q *queue) reapLocked() {
 	}
 }
 
-// finish ends a submission: its result is there, and what it used is given back.
-func (q *queue) finish(seq uint64, f *flight, err *Error) {
-	if q.failed != nil && err == nil {
-		err = &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which follows one that failed", seq), Err: q.failed}
-	}
-	if err != nil {
-		q.failures[seq] = err
-		if q.failed == nil {
-			q.failed = err
-			q.rt.fail(err)
-		}
-	}
+// finish ends a submission: its result is there, and what it used is given back. own is the error of its command buffer.
+func (q *queue) finish(seq uint64, f *flight, own *Error) {
+	q.conclude(seq, f, own)
 	if f.times != nil {
 		f.times.read(f.cb)
 		f.times = nil
@@ -199,6 +220,7 @@ func (q *queue) giveBack(f *flight) {
 		f.prog.unref()
 		f.prog = nil
 	}
+	f.lane = nil
 }
 
 // pause waits until submission seq has signalled, at most d, and gives the device up if it makes no progress.
@@ -231,27 +253,9 @@ func (q *queue) pause(seq uint64, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.reapLocked()
-	if stalled := time.Since(q.progress); q.done.Load() < seq && stalled > q.rt.cfg.timeout {
-		q.giveUp(stalled)
+	if q.done.Load() < seq {
+		q.giveUpStalled()
 	}
-}
-
-// giveUp fails everything in flight. What it uses stays allocated for ever, since the device may still write to it.
-func (q *queue) giveUp(stalled time.Duration) {
-	e := &Error{Func: "Runtime", Have: fmt.Sprintf("a device that made no progress for %v", stalled.Round(time.Millisecond)),
-		Need: fmt.Sprintf("progress within %v", q.rt.cfg.timeout),
-		Err:  because(ErrTimeout, &DeviceError{Op: "command buffer", Text: "did not complete"})}
-	q.rt.fail(e)
-	if q.failed == nil {
-		q.failed = e
-	}
-	for seq := q.done.Load() + 1; seq <= q.seq; seq++ {
-		f := &q.ring[seq%flights]
-		q.failures[seq] = e
-		q.abandoned = append(q.abandoned, *f)
-		*f = flight{}
-	}
-	q.done.Store(q.seq)
 }
 
 // passed says whether a submission has completed, well or not.
@@ -270,8 +274,19 @@ func (q *queue) result(seq uint64) *Error {
 	return q.failures[seq]
 }
 
-// wait waits for a submission, until ctx is done or the device is given up.
+// wait waits for a submission, until ctx is done or the device is given up, and returns its error.
 func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
+	if err := q.completion(ctx, fn, seq); err != nil {
+		return err
+	}
+	if e := q.result(seq); e != nil {
+		return &Error{Func: fn, Err: e}
+	}
+	return nil
+}
+
+// completion waits for a submission to complete, well or not. The waiting goroutine itself takes note of it.
+func (q *queue) completion(ctx context.Context, fn string, seq uint64) error {
 	for first := true; !q.passed(seq); first = false {
 		if first {
 			q.rt.stats.waits.Add(1)
@@ -285,9 +300,6 @@ func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
 		}
 		q.pause(seq, slice)
 	}
-	if e := q.result(seq); e != nil {
-		return &Error{Func: fn, Err: e}
-	}
 	return nil
 }
 
@@ -299,8 +311,8 @@ func (q *queue) conflict(a *allocation, r hostRange, last uint64) uint64 {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.failed != nil {
-		return last // nothing can be said about memory that later work was to write
+	if len(q.failures) > 0 {
+		return last // it may be that of memory that failed work wrote
 	}
 	for seq := q.seq; seq > q.done.Load(); seq-- {
 		for i := range q.ring[seq%flights].uses {
@@ -312,12 +324,20 @@ func (q *queue) conflict(a *allocation, r hostRange, last uint64) uint64 {
 	return 0
 }
 
-// drain waits for everything in flight.
-func (q *queue) drain(fn string) error {
+// drain waits for everything in flight, and returns the failure that has made the runtime unusable.
+func (q *queue) drain(ctx context.Context, fn string) error {
 	q.mu.Lock()
 	last := q.seq
 	q.mu.Unlock()
-	return q.wait(context.Background(), fn, last)
+	if err := q.completion(ctx, fn, last); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.failed != nil {
+		return &Error{Func: fn, Err: q.failed}
+	}
+	return nil
 }
 
 // close releases the queue's objects. Nothing is in flight any more but what was given up, and that keeps what it uses.
@@ -325,6 +345,9 @@ func (q *queue) close() {
 	q.life.Lock()
 	defer q.life.Unlock()
 	q.shut = true
+	if q.tidy != nil {
+		q.tidy.Stop()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	kept := q.abandoned[:0]

@@ -174,16 +174,16 @@ func (rt *Runtime) fail(e *Error) {
 	}
 }
 
-// Wait waits for all work that was submitted before, and returns the error of the last submission. It ends early, as
-// [Submission.Wait] does, when ctx is done.
+// Wait waits for all work that was submitted before, that of streams as well, and returns the failure of the runtime if there
+// was one; a failure that only concerns a stream is told by the stream. It ends early, as [Submission.Wait] does, when ctx is done.
 func (rt *Runtime) Wait(ctx context.Context) error {
 	if err := rt.opened("Runtime.Wait"); err != nil {
 		return err
 	}
-	rt.queue.mu.Lock()
-	last := rt.queue.seq
-	rt.queue.mu.Unlock()
-	return Submission{rt: rt, seq: last}.Wait(ctx)
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return rt.queue.drain(ctx, "Runtime.Wait")
 }
 
 // Close waits for the submitted work, within the limit of [WithTimeout], and releases everything: memory, programs,
@@ -200,7 +200,7 @@ func (rt *Runtime) Close() error {
 	}
 	known := rt.failed.Load()
 	defer objc.NewPool().Drain()
-	err := rt.queue.drain(fn)
+	err := rt.queue.drain(context.Background(), fn)
 	rt.life.Lock()
 	defer rt.life.Unlock()
 	rt.releaseAll()
@@ -285,12 +285,17 @@ func (rt *Runtime) forgetProgram(p *Program) {
 	rt.mu.Unlock()
 }
 
-// await waits, for a host copy, until submission seq has completed.
-func (rt *Runtime) await(fn string, seq uint64) error {
+// await waits, for a host copy, until submission seq has completed. A copy that writes does not mind that it failed, unless
+// the runtime is unusable.
+func (rt *Runtime) await(fn string, seq uint64, write bool) error {
 	if seq == 0 {
 		return nil
 	}
-	return rt.queue.wait(context.Background(), fn, seq)
+	err := rt.queue.wait(context.Background(), fn, seq)
+	if write && rt.unusable() == nil {
+		return nil
+	}
+	return err
 }
 
 // passed says whether a submission has completed.

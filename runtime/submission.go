@@ -26,8 +26,9 @@ func (s Submission) Wait(ctx context.Context) error {
 // Done says whether the work has completed, well or not.
 func (s Submission) Done() bool { return s.rt == nil || s.rt.queue.passed(s.seq) }
 
-// Err is the error of completed work, and nil while it is pending. Work that follows a failure on the same runtime has
-// an error too, since nothing can be said about the memory it read.
+// Err is the error of completed work, and nil while it is pending. Work that follows a failure in the same order (that of
+// the runtime, or that of a [Stream]) has an error too, as has work that used memory which failed work wrote, since nothing
+// can be said about what it read.
 func (s Submission) Err() error {
 	if !s.Done() || s.rt == nil {
 		return nil
