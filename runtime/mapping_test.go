@@ -92,11 +92,11 @@ func TestUsesOfManyRanges(t *testing.T) {
 	require.NoError(t, err)
 	last := x.view.a.lastW.Load()
 	for i := range n {
-		require.NotZero(t, rt.queue.conflict(x.view.a, hostRange{32 * i, 32*i + 4, false}, last), "range %d", i)
+		require.NotZero(t, rt.queue.conflict(x.view.a, hostRange{lo: 32 * i, hi: 32*i + 4}, last), "range %d", i)
 	}
 	free := 0
 	for i := range n {
-		if rt.queue.conflict(x.view.a, hostRange{32*i + 8, 32*i + 32, false}, last) == 0 {
+		if rt.queue.conflict(x.view.a, hostRange{lo: 32*i + 8, hi: 32*i + 32}, last) == 0 {
 			free++
 		}
 	}

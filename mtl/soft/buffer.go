@@ -86,6 +86,7 @@ func (b *buffer) Dealloc() {
 		b.heap.id.Release()
 	} else {
 		b.storage.freed.Store(true)
+		b.dev.ledger.forget(b.storage)
 	}
 	if b.free != nil {
 		b.free()

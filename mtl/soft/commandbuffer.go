@@ -27,6 +27,9 @@ type commandBuffer struct {
 	enqueued, committed bool // guarded by the queue's lock
 	given               bool // the queue has room again
 
+	seen encoderSet // what the host had seen complete when it committed
+	ran  encoderSet // what had run in the queue at the end
+
 	mu        sync.Mutex
 	changed   sync.Cond
 	status    mtl.CommandBufferStatus
@@ -176,6 +179,7 @@ func (cb *commandBuffer) commit() {
 	if f := cb.dev.takeMisuse(); f != nil && cb.first == nil {
 		cb.first = f
 	}
+	cb.seen = cb.dev.ledger.observed()
 	cb.id.Retain()
 	cb.dev.commits.Add(1)
 	cb.queue.mu.Lock()
@@ -267,6 +271,9 @@ func (cb *commandBuffer) finish() {
 	handlers := cb.completed
 	cb.completed = nil
 	cb.mu.Unlock()
+	if len(handlers) > 0 {
+		cb.dev.ledger.observe(&cb.ran)
+	}
 	cb.call(handlers)
 	cb.id.Release()
 	cb.mu.Lock()
@@ -389,6 +396,7 @@ func commandBufferMethods() methods[*commandBuffer] {
 		},
 		"waitUntilCompleted": func(cb *commandBuffer, c *objc.Call) {
 			cb.waitFor("waitUntilCompleted", func() bool { return cb.finished })
+			cb.dev.ledger.observe(&cb.ran)
 		},
 		"computeCommandEncoder": func(cb *commandBuffer, c *objc.Call) { cb.beginCompute(c, mtl.DispatchTypeSerial, 0) },
 		"computeCommandEncoderWithDispatchType:": func(cb *commandBuffer, c *objc.Call) {
@@ -424,6 +432,9 @@ func commandBufferMethods() methods[*commandBuffer] {
 		"status": func(cb *commandBuffer, c *objc.Call) {
 			cb.mu.Lock()
 			defer cb.mu.Unlock()
+			if cb.status >= mtl.CommandBufferStatusCompleted {
+				cb.dev.ledger.observe(&cb.ran)
+			}
 			c.Return(uintptr(cb.status))
 		},
 		"error": func(cb *commandBuffer, c *objc.Call) {

@@ -249,14 +249,21 @@ func (e *computeEncoder) execute(c *objc.Call, what string, ranged bool) {
 	e.dispatches++
 }
 
-func (e *computeEncoder) use(id objc.ID, what string) {
+func (e *computeEncoder) use(id objc.ID, usage mtl.ResourceUsage, what string) {
 	r, ok := objc.Value(id).(anyResource)
 	if !ok || r.device() != e.dev {
 		e.misuse("%s: %s is no resource of this device", what, describe(id))
 		return
 	}
 	e.cb.hold(r.res())
-	e.cb.add(opUse).resource = r.res()
+	cmd := e.cb.add(opUse)
+	cmd.resource, cmd.write = r.res(), usage&mtl.ResourceUsageWrite != 0
+	switch r := r.(type) {
+	case *buffer:
+		cmd.to = r
+	case *heap:
+		cmd.storage = r.storage
+	}
 }
 
 func (e *computeEncoder) barrier(scope mtl.BarrierScope) {
@@ -351,7 +358,7 @@ func computeEncoderMethods() methods[*computeEncoder] {
 		},
 		"useResource:usage:": func(e enc, c *objc.Call) {
 			if e.usage(c.Word(1), "useResource:usage:") {
-				e.use(c.Object(0), "useResource:usage:")
+				e.use(c.Object(0), mtl.ResourceUsage(c.Word(1)), "useResource:usage:")
 			}
 		},
 		"useResources:count:usage:": func(e enc, c *objc.Call) {
@@ -359,12 +366,12 @@ func computeEncoderMethods() methods[*computeEncoder] {
 				return
 			}
 			for _, id := range c.IDs(0, c.Uint(1)) {
-				e.use(id, "useResources:count:usage:")
+				e.use(id, mtl.ResourceUsage(c.Word(2)), "useResources:count:usage:")
 			}
 		},
 		"useHeap:": func(e enc, c *objc.Call) {
 			if e.open("useHeap:") {
-				e.use(c.Object(0), "useHeap:")
+				e.use(c.Object(0), mtl.ResourceUsageRead, "useHeap:")
 			}
 		},
 		"useHeaps:count:": func(e enc, c *objc.Call) {
@@ -372,7 +379,7 @@ func computeEncoderMethods() methods[*computeEncoder] {
 				return
 			}
 			for _, id := range c.IDs(0, c.Uint(1)) {
-				e.use(id, "useHeaps:count:")
+				e.use(id, mtl.ResourceUsageRead, "useHeaps:count:")
 			}
 		},
 		"sampleCountersInBuffer:atSampleIndex:withBarrier:": func(e enc, c *objc.Call) {

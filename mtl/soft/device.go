@@ -25,6 +25,7 @@ type device struct {
 	resourceIndices indices
 	pipelineIndices indices
 	pages           *pagePool
+	ledger          ledger
 
 	faults struct{ allocation, pipeline, commit, hang, remove atomic.Int64 }
 

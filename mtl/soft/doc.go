@@ -56,8 +56,11 @@
 //
 // [Stats] tells what the device did and, with [Options.Counts], what each kernel did: instructions, lanes, bytes by slot.
 //
-// Hazards between encoders are not looked for: encoders of a queue run in order here, even where a resource is not
-// tracked and Metal would need a fence.
+// Encoders of a queue run in order here. Where Metal would let two of them run at the same time and they touch the same byte,
+// one of them writing, the later one fails: a resource that is not tracked, or that an encoder uses without declaring it
+// (residency sets declare nothing), without a fence, a barrier after queue stages, an event, or a wait of the host between
+// them; and any resource in two queues without an event or a wait. That a resource is used undeclared, or by a second queue,
+// the device learns when it happens: the accesses before that were not noted. The last 256 encoders are remembered.
 //
 // # What is missing
 //

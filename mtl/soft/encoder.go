@@ -123,26 +123,30 @@ func encoderMethods[T anyEncoder]() methods[T] {
 				e.cb.fail(mtl.CommandBufferErrorInternal, "popDebugGroup without a debug group")
 			}
 		},
-		// Encoders run in order: what a barrier against earlier encoders asks for always holds.
 		"barrierAfterQueueStages:beforeStages:": func(t T, c *objc.Call) {
-			t.base().open("barrierAfterQueueStages:beforeStages:")
+			if e := t.base(); e.open("barrierAfterQueueStages:beforeStages:") {
+				e.cb.add(opQueueBarrier)
+			}
 		},
-		"updateFence:": func(t T, c *objc.Call) { t.base().fence(c, "updateFence:") },
-		"waitForFence:": func(t T, c *objc.Call) {
-			t.base().fence(c, "waitForFence:")
-		},
+		"updateFence:":  func(t T, c *objc.Call) { t.base().fence(c, opFenceUpdate, "updateFence:") },
+		"waitForFence:": func(t T, c *objc.Call) { t.base().fence(c, opFenceWait, "waitForFence:") },
 	}
 	return m.with(labelled[T]()).with(deviced[T]())
 }
 
-// fence checks what a fence message got. Encoders of a queue run in order, and that is all a fence orders.
-func (e *encoderBase) fence(c *objc.Call, what string) {
+// fence encodes that a fence is updated or waited for. Encoders of a queue run in order here, so that it only matters for
+// finding what another device could do.
+func (e *encoderBase) fence(c *objc.Call, o op, what string) {
 	if !e.open(what) {
 		return
 	}
-	if f := valueOf[*fence](c.Word(0)); f == nil || f.dev != e.dev {
+	f := valueOf[*fence](c.Word(0))
+	if f == nil || f.dev != e.dev {
 		e.cb.fail(mtl.CommandBufferErrorInvalidResource, "%s: %s is no fence of this device", what, describe(c.Object(0)))
+		return
 	}
+	e.cb.add(o).fence = f
+	e.cb.rec.held = append(e.cb.rec.held, f.id.Retain())
 }
 
 // bufferArg is the buffer in word i of a message, or the misuse if there is none of this device.

@@ -15,6 +15,8 @@ type event struct {
 	mu      sync.Mutex
 	value   uint64
 	waiters []*waiter
+
+	order encoderSet // what came before the signals; guarded by the ledger
 }
 
 // A waiter waits until an event's value is at least want.
@@ -114,6 +116,7 @@ func (e *event) call(block objc.Block, v uint64) {
 	e.dev.goroutines.Add(1)
 	go func() {
 		defer e.dev.goroutines.Add(-1)
+		e.dev.ledger.observeEvent(e)
 		e.dev.invoke(block, uintptr(e.id), uintptr(v))
 		block.Release()
 		e.id.Release()
@@ -128,10 +131,10 @@ func (e *event) Dealloc() {
 	e.dev.forget()
 }
 
-// A fence is MTLFence. Encoders of one queue run in order, so that a fence only has to have been updated before it is
-// waited for.
+// A fence is MTLFence. Encoders of one queue run in order here, whatever fences they have.
 type fence struct {
 	object
+	order encoderSet // the encoders that updated it and what came before them; guarded by the ledger
 }
 
 // Dealloc lets go of what the fence holds.
@@ -152,10 +155,20 @@ func eventMethods() methods[*event] {
 
 func sharedEventMethods() methods[*event] {
 	m := methods[*event]{
-		"signaledValue":     func(e *event, c *objc.Call) { c.Return(uintptr(e.current())) },
-		"setSignaledValue:": func(e *event, c *objc.Call) { e.signal(uint64(c.Word(0))) },
+		"signaledValue": func(e *event, c *objc.Call) {
+			c.Return(uintptr(e.current()))
+			e.dev.ledger.observeEvent(e)
+		},
+		"setSignaledValue:": func(e *event, c *objc.Call) {
+			e.dev.ledger.orderEvent(e, nil)
+			e.signal(uint64(c.Word(0)))
+		},
 		"waitUntilSignaledValue:timeoutMS:": func(e *event, c *objc.Call) {
-			c.ReturnBool(e.wait(uint64(c.Word(0)), milliseconds(uint64(c.Word(1))), e.dev.removed))
+			reached := e.wait(uint64(c.Word(0)), milliseconds(uint64(c.Word(1))), e.dev.removed)
+			if reached {
+				e.dev.ledger.observeEvent(e)
+			}
+			c.ReturnBool(reached)
 		},
 		// Which queue a listener names makes no difference here: blocks are called on goroutines.
 		"notifyListener:atValue:block:": func(e *event, c *objc.Call) {

@@ -34,6 +34,14 @@ type executor struct {
 	fresh  []*trace
 	done   []origin // of the window's dispatches that were traced
 
+	// What orders the encoder that runs; see ledger.
+	place        int    // its place in the ledger
+	serial       uint64 // of its command buffer
+	declarations []declaration
+	declaredAt   []int32    // by storage index, where in declarations
+	all          encoderSet // the encoders of the queue so far
+	waited       encoderSet // what is before them because the queue waited for events
+
 	dispatch simt.Dispatch
 	current  [bufferSlots]*trace // traces of the dispatch that runs, by slot
 	bases    [bufferSlots]uint64 // where what is bound starts in its storage
@@ -61,6 +69,7 @@ type origin struct {
 	encoder  int
 	number   int // of the dispatch in the encoder
 	command  int // of the indirect command buffer, or -1
+	blit     bool
 	icbName  *indirect
 	pipeline *pipeline
 	binds    []binding
@@ -88,9 +97,10 @@ func (x *executor) execute(cb *commandBuffer) (f *failure) {
 		if r := recover(); r != nil {
 			f = &failure{code: mtl.CommandBufferErrorInternal, text: fmt.Sprintf("the software device failed: %v", r), encoder: x.encoder}
 		}
+		cb.ran = x.all
 		x.forget()
 	}()
-	x.encoder = -1
+	x.encoder, x.serial = -1, cb.serial
 	x.sets = append(x.sets[:0], x.queue.residencySets()...)
 	for i := range cb.rec.commands {
 		c := &cb.rec.commands[i]
@@ -103,6 +113,10 @@ func (x *executor) execute(cb *commandBuffer) (f *failure) {
 			return removedFailure()
 		}
 		c := &cb.rec.commands[i]
+		if c.op == opBegin && !x.dev.opts.NoHazards {
+			x.encoder = int(c.encoder)
+			x.beginOrder(cb, i)
+		}
 		if f := x.command(cb, c); f != nil {
 			if f.encoder < 0 && c.encoder >= 0 && c.op != opSignal && c.op != opWait {
 				f.encoder = x.encoder
@@ -123,7 +137,9 @@ func (x *executor) forget() {
 	clear(x.binds[:cap(x.binds)])
 	clear(x.sets[:cap(x.sets)])
 	clear(x.done[:cap(x.done)])
+	clear(x.declarations[:cap(x.declarations)])
 	x.steps, x.binds, x.memory, x.sets, x.done = x.steps[:0], x.binds[:0], x.memory[:0], x.sets[:0], x.done[:0]
+	x.declarations = x.declarations[:0]
 	x.dispatch = simt.Dispatch{}
 }
 
@@ -179,7 +195,10 @@ func (x *executor) command(cb *commandBuffer, c *command) *failure {
 		c.samples.sample(c.at)
 	case opResolve:
 		return x.resolve(c)
+	case opFenceUpdate, opFenceWait, opQueueBarrier:
+		// Encoders of a queue run in order.
 	case opSignal:
+		x.dev.ledger.orderEvent(c.event, &x.all)
 		c.event.signal(c.at)
 	case opWait:
 		if !c.event.wait(c.at, time.Duration(x.dev.opts.EventTimeout)*time.Millisecond, x.dev.removed) {
@@ -190,6 +209,7 @@ func (x *executor) command(cb *commandBuffer, c *command) *failure {
 				text: fmt.Sprintf("the wait for value %d of event %q took longer than %d ms; its value is %d",
 					c.at, c.event.label(), x.dev.opts.EventTimeout, c.event.current())}
 		}
+		x.dev.ledger.waitEvent(c.event, &x.waited)
 	}
 	return nil
 }
@@ -197,6 +217,9 @@ func (x *executor) command(cb *commandBuffer, c *command) *failure {
 func (x *executor) blit(c *command) *failure {
 	if c.from != nil && c.from.freed.Load() || c.to.freed.Load() {
 		return invalid("a buffer of a blit has been released")
+	}
+	if f := x.orderBlit(c); f != nil {
+		return f
 	}
 	switch c.op {
 	case opCopy:
@@ -319,6 +342,9 @@ func (x *executor) indirectStep(c *command, b *indirect, i int) (step, *failure)
 	}
 	for k := range s.binds {
 		buf := s.binds[k].buf
+		if !x.dev.opts.NoHazards {
+			x.loosen(p, &s.binds[k])
+		}
 		if !buf.freed.Load() && !x.reachable(buf) {
 			return s, invalid("command %d of %s: %s at %s of kernel %q is neither declared with useResource nor resident",
 				i, b.name(), buf.name(), p.argName(s.binds[k].slot), p.kernel)

@@ -37,6 +37,9 @@ func (x *executor) run(more bool) *failure {
 	if (more || len(steps) > 1 || len(x.done) > 0) && !x.dev.opts.NoHazards {
 		x.analyse(more)
 	}
+	if !x.dev.opts.NoHazards {
+		x.traceLoose()
+	}
 	x.arrange()
 	for _, i := range x.order {
 		s := &steps[i]
@@ -147,6 +150,9 @@ func (x *executor) each(s *step, f func(st *storage, written bool)) {
 
 // where is how error texts call a dispatch.
 func (o *origin) where() string {
+	if o.blit {
+		return "a blit"
+	}
 	if o.pipeline == nil {
 		return fmt.Sprintf("dispatch %d, the execution of %s", o.number, o.icbName.name())
 	}

@@ -15,13 +15,13 @@ func (x *executor) openTraces(s *step) {
 	x.dev.traced.Add(1)
 	for i := range s.binds {
 		b := &s.binds[i]
-		if b.buf != nil && x.meets(b.buf.storage) {
+		if b.buf != nil && x.watched(b.buf.storage) {
 			t := x.window.open(b.buf.storage, n, b.slot)
 			x.current[b.slot], x.bases[b.slot] = t, b.buf.base+b.off
 			x.fresh = append(x.fresh, t)
 		}
 	}
-	if s.indirect != nil && x.meets(s.indirect.storage) {
+	if s.indirect != nil && x.watched(s.indirect.storage) {
 		t := x.window.open(s.indirect.storage, n, indirectSlot)
 		t.note(s.indirect.base+s.at, 12, reads, x.window.pool)
 		x.fresh = append(x.fresh, t)
@@ -53,6 +53,10 @@ func (x *executor) dropTraces() {
 // closeTraces compares what a dispatch did with what the others of the window did.
 func (x *executor) closeTraces(encoder int) *failure {
 	x.closeWatch()
+	if f := x.noteOrder(&x.done[len(x.done)-1], x.fresh); f != nil {
+		x.dropTraces()
+		return f
+	}
 	c, hit := x.window.close(x.fresh)
 	if !hit {
 		x.fresh = x.fresh[:0]

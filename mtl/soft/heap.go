@@ -44,6 +44,7 @@ func (d *device) newHeap(n uint64, options mtl.ResourceOptions, kind mtl.HeapTyp
 func (h *heap) Dealloc() {
 	h.freed.Store(true)
 	h.storage.freed.Store(true)
+	h.dev.ledger.forget(h.storage)
 	h.dev.leave(&h.resource)
 	h.dev.forget()
 }

@@ -17,6 +17,7 @@ type storage struct {
 	index int
 	// freed is set when the last reference went; commands that hold no reference find out by it.
 	freed atomic.Bool
+	order ordering
 }
 
 // alignment is how buffers are placed: as strictly as any access needs.

@@ -26,6 +26,9 @@ const (
 	opWait                      //
 	opSample                    // a counter, after what came before unless concurrent
 	opResolve                   // samples into a buffer
+	opFenceUpdate               // a fence
+	opFenceWait                 //
+	opQueueBarrier              // of the queue's encoders before
 )
 
 // A binding is what is bound at one buffer slot: a buffer, or bytes.
@@ -59,6 +62,8 @@ type command struct {
 	set        *residencySet
 	event      *event
 	samples    *sampleBuffer
+	fence      *fence
+	write      bool // a resource is declared for writing
 	concurrent bool
 	fill       byte
 }
