@@ -311,7 +311,7 @@ func (x *executor) declareCommand(c *command) {
 		case c.storage != nil: // a heap's
 			x.declares(c.storage, mtl.HazardTrackingMode(c.resource.options&hazardMask>>hazardShift) == mtl.HazardTrackingModeTracked, false)
 		}
-	case opCopy, opFill:
+	case opCopy, opFill, opResolve:
 		if c.from != nil {
 			x.declares(c.from.storage, c.from.tracked(), false)
 		}
