@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -226,11 +227,11 @@ func TestManualHazards(t *testing.T) {
 
 // messages counts what f sends.
 func messages(f func()) int {
-	n := 0
-	objc.SetTrace(func(objc.ID, objc.SEL) { n++ })
+	var n atomic.Int64 // the queue's housekeeping sends some now and then
+	objc.SetTrace(func(objc.ID, objc.SEL) { n.Add(1) })
 	defer objc.SetTrace(nil)
 	f()
-	return n
+	return int(n.Load())
 }
 
 func TestMessagesAndAllocations(t *testing.T) {
