@@ -345,3 +345,11 @@ func TestPath(t *testing.T) {
 		}
 	}
 }
+
+// Matrices never are operands of shufflevector, which Apple's compiler makes none of.
+func TestMatrixElementsAreTakenApart(t *testing.T) {
+	text := requireMetal(t, compileFile(t, "execute.metal").Function("matrix_elements"))
+	require.NotRegexp(t, `shufflevector <64|<64 x i32>`, text)
+	require.Contains(t, text, "extractelement <64 x float>")
+	require.Contains(t, text, "insertelement <64 x float>")
+}

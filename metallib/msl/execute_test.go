@@ -213,6 +213,27 @@ func TestExecuteConstantsAndThreadgroups(t *testing.T) {
 	}
 }
 
+// The elements of simdgroup matrices that lanes change are taken out and put in one by one, as Apple's compiler does it.
+func TestExecuteMatrixElements(t *testing.T) {
+	m := newMachine(t)
+	x, h := make([]float32, 64), []byte{}
+	for i := range x {
+		x[i] = float32(i + 3)
+		h = binary.LittleEndian.AppendUint16(h, uint16(half.Float16FromFloat32(float32(i)/2)))
+	}
+	out := make([]byte, 4*128)
+	m.run(m.lib.NewFunctionWithName("matrix_elements"), 32, 32, floatBytes(x...), out, h)
+	for lane := range 32 {
+		quad := lane / 4
+		at := 8*(quad&4+lane/2%4) + quad&2*2 + lane%2*2
+		f := float32(lane + 1)
+		require.Equal(t, x[at]*f, floatAt(out, at), "lane %d", lane)
+		require.Equal(t, x[at+1]*f+2*x[at]+x[at+1], floatAt(out, at+1), "lane %d", lane)
+		require.Equal(t, float32(at+1)/2, floatAt(out, 64+at), "lane %d", lane)
+		require.Equal(t, float32(at)/2, floatAt(out, 64+at+1), "lane %d", lane)
+	}
+}
+
 // Operations that the optimiser makes of rare shapes of code, written down as it would: arithmetic with overflow flags,
 // three-way comparison, classes of numbers, signs.
 func TestExecuteRareIntrinsics(t *testing.T) {

@@ -107,6 +107,8 @@ func (w *rewriting) instr(in *air.Instr) error {
 		return fmt.Errorf("instruction %s has no counterpart in AIR", in.Op)
 	case air.OpUnknown, air.OpInvalid:
 		return fmt.Errorf("instruction %s is not known", in.Name)
+	case air.OpShuffleVector:
+		return w.shuffle(in)
 	case air.OpCall:
 		return w.callInstr(in)
 	}

@@ -76,3 +76,20 @@ kernel void sums(device const float* x [[buffer(0)]], device float* out [[buffer
     out[g] = sum * total + (large ? 1000 : 0) + 100000.0 * atomic_load_explicit(&count, memory_order_relaxed);
   }
 }
+
+// A simdgroup matrix whose elements the lanes change: all, one of two, in a loop, and swapped.
+kernel void matrix_elements(device const float* x [[buffer(0)]], device float* out [[buffer(1)]], device const half* h [[buffer(2)]],
+                            uint lane [[thread_index_in_simdgroup]]) {
+  simdgroup_float8x8 a, b;
+  simdgroup_load(a, x, 8);
+  b = a;
+  b.thread_elements() *= float(lane + 1);
+  for (uint i = 0; i < uint(x[0]); i++) {
+    b.thread_elements().y += a.thread_elements()[i % 2];
+  }
+  simdgroup_store(b, out, 8);
+  simdgroup_half8x8 c;
+  simdgroup_load(c, h, 8);
+  b.thread_elements() = float2(c.thread_elements().yx);
+  simdgroup_store(b, out + 64, 8);
+}
