@@ -1589,6 +1589,13 @@ INGOT_FUNC float ingot_gelu(float x) {
 
 #endif
 #line 6 "gated_mlp.metal"
+#line 1 "silu.h"
+// SiLU, which is also called swish.
+
+#ifndef INGOT_SILU_H
+#define INGOT_SILU_H
+
+#line 7 "silu.h"
 
 // silu(x) = x / (1 + exp(-x)). x is limited to -104, where the result is -0: the quotient of infinities is NaN. NaN stays
 // NaN.
@@ -1596,6 +1603,9 @@ INGOT_FUNC float ingot_silu(float x) {
     float low = x < -104.0f ? -104.0f : x;
     return low / (1.0f + precise::exp(-low));
 }
+
+#endif
+#line 7 "gated_mlp.metal"
 
 // out[i] = silu(gate[i]) * up[i], i < n
 //
@@ -1660,6 +1670,259 @@ kernel void mlp_gelu_tanh_bf16(device const float* gate [[buffer(0)]],
     }
     out[gid] = ingot_bf16_bits(ingot_gelu(gate[gid]) * up[gid]);
 }
+#line 1 "gemm_dense.metal"
+// Products of dense matrices on simdgroup matrices.
+
+#line 4 "gemm_dense.metal"
+#line 1 "gemm_dense.h"
+// What the products of dense matrices and vectors share: their function constants, what follows the sums, and reading
+// matrices of f32, f16 and bf16.
+
+#ifndef INGOT_GEMM_DENSE_H
+#define INGOT_GEMM_DENSE_H
+
+#line 8 "gemm_dense.h"
+#line 9 "gemm_dense.h"
+#line 10 "gemm_dense.h"
+#line 11 "gemm_dense.h"
+
+// Function constants. All sources are compiled as one, so that no two constants may have an index in common.
+constant bool ingot_dense_trans_a [[function_constant(100)]];    // a is stored transposed
+constant bool ingot_dense_trans_b [[function_constant(101)]];    // b is
+constant bool ingot_dense_wide_a [[function_constant(102)]];     // rows of a start at multiples of four elements
+constant bool ingot_dense_wide_b [[function_constant(103)]];     // rows of b do
+constant bool ingot_dense_has_c [[function_constant(104)]];      // beta * c is added
+constant bool ingot_dense_has_bias [[function_constant(105)]];   // the bias is added
+constant uint ingot_dense_act [[function_constant(106)]];        // the activation
+constant uint ingot_dense_out [[function_constant(107)]];        // the type of out and c
+
+#define INGOT_ACT_NONE 0
+#define INGOT_ACT_RELU 1
+#define INGOT_ACT_GELU 2
+#define INGOT_ACT_SILU 3
+
+#define INGOT_OUT_F32 0
+#define INGOT_OUT_F16 1
+#define INGOT_OUT_BF16 2
+
+// Element at of c, widened: exact.
+INGOT_FUNC float ingot_dense_load(device const uchar* c, ulong at) {
+    if (ingot_dense_out == INGOT_OUT_F16) {
+        return float(((device const half*)c)[at]);
+    }
+    if (ingot_dense_out == INGOT_OUT_BF16) {
+        return ingot_from_bf16_bits(((device const ushort*)c)[at]);
+    }
+    return ((device const float*)c)[at];
+}
+
+// Element at of out is x, rounded to its type, ties to even; beyond the largest finite number it is infinite.
+INGOT_FUNC void ingot_dense_store(device uchar* out, ulong at, float x) {
+    if (ingot_dense_out == INGOT_OUT_F16) {
+        ((device half*)out)[at] = half(x);
+    } else if (ingot_dense_out == INGOT_OUT_BF16) {
+        ((device ushort*)out)[at] = ingot_bf16_bits(x);
+    } else {
+        ((device float*)out)[at] = x;
+    }
+}
+
+// act(alpha * sum + beta * c[at_c] + bias[n]), without the terms that there are not.
+INGOT_FUNC float ingot_dense_finish(float sum, float alpha, float beta, device const uchar* c, ulong at_c,
+                                    device const float* bias, uint n) {
+    float x = alpha * sum;
+    if (ingot_dense_has_c) {
+        x = fma(beta, ingot_dense_load(c, at_c), x);
+    }
+    if (ingot_dense_has_bias) {
+        x = x + bias[n];
+    }
+    if (ingot_dense_act == INGOT_ACT_RELU) {
+        return x < 0.0f ? 0.0f : x;
+    }
+    if (ingot_dense_act == INGOT_ACT_GELU) {
+        return ingot_gelu(x);
+    }
+    if (ingot_dense_act == INGOT_ACT_SILU) {
+        return ingot_silu(x);
+    }
+    return x;
+}
+
+#endif
+#line 5 "gemm_dense.metal"
+
+#define INGOT_GEMM_PART 32     // a simdgroup computes a part of this many rows and columns, 4 by 4 matrices of 8 by 8
+#define INGOT_GEMM_STEP 64     // bytes of a row of a, or of a column of b, that a threadgroup holds at a time
+#define INGOT_GEMM_PAD 16      // bytes between rows in threadgroup memory, against conflicts of its banks
+
+// Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
+// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that
+// cols is a multiple of four and the matrix starts at a multiple of four elements, so that four are read at once; col is
+// such a multiple.
+template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
+INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
+                                 uint tid) {
+    typedef vec<T, 4> T4;
+    if (wide) {
+        for (uint i = tid; i < ROWS * COLS / 4u; i += THREADS) {
+            uint r = i / (COLS / 4u);
+            uint c = i % (COLS / 4u) * 4u;
+            T4 x = T4(T(0.0f));
+            if (row + r < rows && col + c < cols) {
+                x = *(device const T4*)(from + (ulong(row + r) * ulong(cols) + ulong(col + c)));
+            }
+            *(threadgroup T4*)(to + (r * LD + c)) = x;
+        }
+        return;
+    }
+    for (uint i = tid; i < ROWS * COLS; i += THREADS) {
+        uint r = i / COLS;
+        uint c = i % COLS;
+        T x = T(0.0f);
+        if (row + r < rows && col + c < cols) {
+            x = from[ulong(row + r) * ulong(cols) + ulong(col + c)];
+        }
+        to[r * LD + c] = x;
+    }
+}
+
+// out[i][m][n] = act(alpha * sum over k of a[i][m][k] * b[i][k][n] + beta * c[i][m][n] + bias[n]), m < M, n < N, k < K
+//
+// Sums are f32, eight products of k at a time in order, zeros after the last: what an element is does not depend on M, N,
+// its place or the other elements, nor on the kernel of the two that computes it.
+//
+// Kernels: gemm_dense_{f32,f16,bf16}_t{32,64}, by the type T of a and b and the rows and columns of a tile.
+// Function constants: see gemm_dense.h. out and c have a type of their own.
+//
+// Slots: 0 a T [M, K], or [K, M] if it is transposed, 1 b T [K, N], or [N, K], 2 out f32, f16 or bf16 [M, N], 3 M, 4 N, 5 K,
+//        6 and 7 elements from one a and b of the batch to the next, 8 bias f32 [N], 9 alpha f32, 10 beta f32,
+//        11 c as out, may be out, 12 and 13 elements from one c and out to the next. bias and c are bound but not read
+//        if their function constants are false, a and b if K is 0.
+// Geometry: ceil(N / tile) x ceil(M / tile) x batch threadgroups of (tile / 32)^2 simdgroups.
+// Threadgroup memory: 5,120 bytes with tiles of 32, 10,240 with tiles of 64.
+template <typename T, uint SIDE>
+kernel void gemm_dense(device const T* a [[buffer(0)]],
+                       device const T* b [[buffer(1)]],
+                       device uchar* out [[buffer(2)]],
+                       constant uint& M [[buffer(3)]],
+                       constant uint& N [[buffer(4)]],
+                       constant uint& K [[buffer(5)]],
+                       constant uint& stride_a [[buffer(6)]],
+                       constant uint& stride_b [[buffer(7)]],
+                       device const float* bias [[buffer(8)]],
+                       constant float& alpha [[buffer(9)]],
+                       constant float& beta [[buffer(10)]],
+                       device const uchar* c [[buffer(11)]],
+                       constant uint& stride_c [[buffer(12)]],
+                       constant uint& stride_out [[buffer(13)]],
+                       uint3 tile [[threadgroup_position_in_grid]],
+                       uint tid [[thread_index_in_threadgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    constexpr uint TILE = SIDE * uint(INGOT_GEMM_PART);
+    constexpr uint THREADS = SIDE * SIDE * 32u;
+    constexpr uint STEP = uint(INGOT_GEMM_STEP) / uint(sizeof(T));
+    constexpr uint PAD = uint(INGOT_GEMM_PAD) / uint(sizeof(T));
+    // A block of a and one of b, each as it is stored, so that rows are read in order: TILE by STEP, or STEP by TILE.
+    constexpr uint LD_LONG = STEP + PAD;
+    constexpr uint LD_FLAT = TILE + PAD;
+    constexpr uint BLOCK = TILE * LD_LONG > STEP * LD_FLAT ? TILE * LD_LONG : STEP * LD_FLAT;
+    threadgroup float4 memory[2u * BLOCK * uint(sizeof(T)) / 16u];
+    threadgroup T* block_a = (threadgroup T*)memory;
+    threadgroup T* block_b = block_a + BLOCK;
+
+    uint row0 = tile.y * TILE;
+    uint col0 = tile.x * TILE;
+    if (row0 >= M || col0 >= N) {
+        return;
+    }
+    a += ulong(tile.z) * ulong(stride_a);
+    b += ulong(tile.z) * ulong(stride_b);
+    uint part_row = simdgroup / SIDE * uint(INGOT_GEMM_PART);
+    uint part_col = simdgroup % SIDE * uint(INGOT_GEMM_PART);
+    ulong ld_a = ingot_dense_trans_a ? ulong(LD_FLAT) : ulong(LD_LONG);
+    ulong ld_b = ingot_dense_trans_b ? ulong(LD_LONG) : ulong(LD_FLAT);
+
+    simdgroup_float8x8 sum[4][4];
+#pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
+    for (uint k0 = 0u; k0 < K; k0 += STEP) {
+        threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
+        if (ingot_dense_trans_a) {
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, ingot_dense_wide_a, tid);
+        } else {
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, ingot_dense_wide_a, tid);
+        }
+        if (ingot_dense_trans_b) {
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, ingot_dense_wide_b, tid);
+        } else {
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, ingot_dense_wide_b, tid);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+        for (uint k = 0u; k < STEP; k += 8u) {
+            simdgroup_matrix<T, 8, 8> ma[4];
+            simdgroup_matrix<T, 8, 8> mb[4];
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+                uint m = part_row + 8u * i;
+                uint n = part_col + 8u * i;
+                uint at_a = ingot_dense_trans_a ? k * LD_FLAT + m : m * LD_LONG + k;
+                uint at_b = ingot_dense_trans_b ? n * LD_LONG + k : k * LD_FLAT + n;
+                simdgroup_load(ma[i], block_a + at_a, ld_a, ulong2(0ul, 0ul), ingot_dense_trans_a);
+                simdgroup_load(mb[i], block_b + at_b, ld_b, ulong2(0ul, 0ul), ingot_dense_trans_b);
+            }
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    simdgroup_multiply_accumulate(sum[i][j], ma[i], mb[j], sum[i][j]);
+                }
+            }
+        }
+    }
+
+    // Eight rows of a part at a time go through threadgroup memory, where a lane has a column.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup float* rows = (threadgroup float*)memory + simdgroup * (8u * uint(INGOT_GEMM_PART));
+    ulong first_c = ulong(tile.z) * ulong(stride_c);
+    ulong first_out = ulong(tile.z) * ulong(stride_out);
+    uint n = col0 + part_col + lane;
+#pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        simdgroup_barrier(mem_flags::mem_threadgroup); // the rows before have been read
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            simdgroup_store(sum[i][j], rows + 8u * j, ulong(INGOT_GEMM_PART));
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint r = 0u; r < 8u; r++) {
+            uint m = row0 + part_row + 8u * i + r;
+            if (m < M && n < N) {
+                ulong at = ulong(m) * ulong(N) + ulong(n);
+                float x = ingot_dense_finish(rows[r * uint(INGOT_GEMM_PART) + lane], alpha, beta, c, first_c + at, bias, n);
+                ingot_dense_store(out, first_out + at, x);
+            }
+        }
+    }
+}
+
+typedef decltype(gemm_dense<float, 1>) gemm_dense_f32;
+typedef decltype(gemm_dense<half, 1>) gemm_dense_f16;
+typedef decltype(gemm_dense<bfloat, 1>) gemm_dense_bf16;
+
+template [[host_name("gemm_dense_f32_t32")]] kernel gemm_dense_f32 gemm_dense<float, 1>;
+template [[host_name("gemm_dense_f32_t64")]] kernel gemm_dense_f32 gemm_dense<float, 2>;
+template [[host_name("gemm_dense_f16_t32")]] kernel gemm_dense_f16 gemm_dense<half, 1>;
+template [[host_name("gemm_dense_f16_t64")]] kernel gemm_dense_f16 gemm_dense<half, 2>;
+template [[host_name("gemm_dense_bf16_t32")]] kernel gemm_dense_bf16 gemm_dense<bfloat, 1>;
+template [[host_name("gemm_dense_bf16_t64")]] kernel gemm_dense_bf16 gemm_dense<bfloat, 2>;
 #line 1 "gemm_int8.metal"
 // Products of matrices of signed bytes, with sums exact in 32 bits.
 //
@@ -2138,6 +2401,189 @@ kernel void gemm_q4_mlx_simd_add_i4(device const uint2* packed [[buffer(0)]],
                                     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     ingot_q4_gemm<true, true>(packed, sb, x, y, rows, cols, group_size, M, resid, tile, lane, simdgroup);
 }
+#line 1 "gemv_dense.metal"
+// Products of dense matrices and vectors.
+
+#line 4 "gemv_dense.metal"
+#line 5 "gemv_dense.metal"
+
+#define INGOT_GEMV_ROWS 4       // rows that a simdgroup computes together
+#define INGOT_GEMV_SIMDGROUPS 2 // of a threadgroup
+#define INGOT_GEMV_BLOCK 128    // columns that a simdgroup reads at a time, four for each lane
+
+// Elements of a matrix or a vector, widened: exact. bf16 is read as its bits.
+INGOT_FUNC float ingot_gemv_wide(float x) { return x; }
+INGOT_FUNC float ingot_gemv_wide(half x) { return float(x); }
+INGOT_FUNC float ingot_gemv_wide(ushort x) { return ingot_from_bf16_bits(x); }
+INGOT_FUNC float4 ingot_gemv_wide(float4 x) { return x; }
+INGOT_FUNC float4 ingot_gemv_wide(half4 x) { return float4(x); }
+INGOT_FUNC float4 ingot_gemv_wide(ushort4 x) { return as_type<float4>(uint4(x) << 16u); }
+
+// Elements col to col + 3 of n, zeros for those behind its end, which are not read. wide says that n is a multiple of
+// four and the first starts at a multiple of four elements.
+template <typename T>
+INGOT_FUNC float4 ingot_gemv_load(device const T* from, uint col, uint n, bool wide) {
+    float4 x = float4(0.0f);
+    if (col >= n) {
+        return x;
+    }
+    if (wide) {
+        return ingot_gemv_wide(*(device const vec<T, 4>*)(from + col));
+    }
+    uint left = n - col;
+    x.x = ingot_gemv_wide(from[col]);
+    if (left > 1u) {
+        x.y = ingot_gemv_wide(from[col + 1u]);
+    }
+    if (left > 2u) {
+        x.z = ingot_gemv_wide(from[col + 2u]);
+    }
+    if (left > 3u) {
+        x.w = ingot_gemv_wide(from[col + 3u]);
+    }
+    return x;
+}
+
+// y[i][r] = act(alpha * sum over k of w[i][r][k] * x[i][k] + beta * c[i][r] + bias[r]), r < rows, k < cols
+//
+// Sums are f32: a lane's four products of 128 in order, then those of the lanes. What a row gives does not depend on the
+// other rows.
+//
+// Kernels: gemv_dense_{f32,f16,bf16}, by the type T of w and x, where bf16 are read as their bits.
+// Function constants: wide_a for x, wide_b for w and those of what follows the sums; see gemm_dense.h. y and c have a type
+// of their own.
+//
+// Slots: 0 x T [cols], 1 w T [rows, cols], 2 y f32, f16 or bf16 [rows], 4 rows, 5 cols, 6 and 7 elements from one x and w of
+//        the batch to the next, 8 bias f32 [rows], 9 alpha f32, 10 beta f32, 11 c as y, may be y, 12 and 13 elements from one c
+//        and y to the next. bias and c are bound but not read if their function constants are false, x and w if cols is 0.
+// Geometry: ceil(rows / 8) x batch threadgroups of 64 threads, two simdgroups with four rows each.
+// Threadgroup memory: none.
+template <typename T>
+kernel void gemv_dense(device const T* x [[buffer(0)]],
+                       device const T* w [[buffer(1)]],
+                       device uchar* y [[buffer(2)]],
+                       constant uint& rows [[buffer(4)]],
+                       constant uint& cols [[buffer(5)]],
+                       constant uint& stride_x [[buffer(6)]],
+                       constant uint& stride_w [[buffer(7)]],
+                       device const float* bias [[buffer(8)]],
+                       constant float& alpha [[buffer(9)]],
+                       constant float& beta [[buffer(10)]],
+                       device const uchar* c [[buffer(11)]],
+                       constant uint& stride_c [[buffer(12)]],
+                       constant uint& stride_y [[buffer(13)]],
+                       uint2 tile [[threadgroup_position_in_grid]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    uint row0 = (tile.x * uint(INGOT_GEMV_SIMDGROUPS) + simdgroup) * uint(INGOT_GEMV_ROWS);
+    if (row0 >= rows) {
+        return;
+    }
+    x += ulong(tile.y) * ulong(stride_x);
+    w += ulong(tile.y) * ulong(stride_w);
+    device const T* line[INGOT_GEMV_ROWS];
+    float sum[INGOT_GEMV_ROWS];
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_GEMV_ROWS); r++) {
+        uint at = row0 + r < rows ? row0 + r : rows - 1u; // what is not there is not stored
+        line[r] = w + ulong(at) * ulong(cols);
+        sum[r] = 0.0f;
+    }
+    for (uint k = 4u * lane; k < cols; k += uint(INGOT_GEMV_BLOCK)) {
+        float4 v = ingot_gemv_load(x, k, cols, ingot_dense_wide_a);
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_GEMV_ROWS); r++) {
+            float4 m = ingot_gemv_load(line[r], k, cols, ingot_dense_wide_b);
+            sum[r] = fma(m.w, v.w, fma(m.z, v.z, fma(m.y, v.y, fma(m.x, v.x, sum[r]))));
+        }
+    }
+    ulong first_c = ulong(tile.y) * ulong(stride_c);
+    ulong first_y = ulong(tile.y) * ulong(stride_y);
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_GEMV_ROWS); r++) {
+        float total = simd_sum(sum[r]);
+        uint at = row0 + r;
+        if (lane == r && at < rows) {
+            float v = ingot_dense_finish(total, alpha, beta, c, first_c + ulong(at), bias, at);
+            ingot_dense_store(y, first_y + ulong(at), v);
+        }
+    }
+}
+
+#define INGOT_GEMV_T_COLS 128      // results of a threadgroup, four for each lane
+#define INGOT_GEMV_T_SIMDGROUPS 8  // of a threadgroup, at most
+
+// y[i][r] = act(alpha * sum over k of w[i][k][r] * x[i][k] + beta * c[i][r] + bias[r]), r < rows, k < cols: w is transposed
+//
+// Sums are f32. A simdgroup takes every so many-th k, in order, then their sums are added in the order of the simdgroups. What
+// a row gives does not depend on the other rows.
+//
+// Kernels: gemv_dense_t_{f32,f16,bf16}. Function constants: as gemv_dense, without wide_a.
+//
+// Slots: as gemv_dense, but 1 w T [cols, rows].
+// Geometry: ceil(rows / 128) x batch threadgroups of up to eight simdgroups, each with the same rows.
+// Threadgroup memory: 4,096 bytes.
+template <typename T>
+kernel void gemv_dense_t(device const T* x [[buffer(0)]],
+                         device const T* w [[buffer(1)]],
+                         device uchar* y [[buffer(2)]],
+                         constant uint& rows [[buffer(4)]],
+                         constant uint& cols [[buffer(5)]],
+                         constant uint& stride_x [[buffer(6)]],
+                         constant uint& stride_w [[buffer(7)]],
+                         device const float* bias [[buffer(8)]],
+                         constant float& alpha [[buffer(9)]],
+                         constant float& beta [[buffer(10)]],
+                         device const uchar* c [[buffer(11)]],
+                         constant uint& stride_c [[buffer(12)]],
+                         constant uint& stride_y [[buffer(13)]],
+                         uint2 tile [[threadgroup_position_in_grid]],
+                         uint2 place [[thread_position_in_threadgroup]],
+                         uint2 threads [[threads_per_threadgroup]],
+                         uint simdgroup [[simdgroup_index_in_threadgroup]],
+                         uint simdgroups [[simdgroups_per_threadgroup]],
+                         uint lane [[thread_index_in_simdgroup]]) {
+    threadgroup float4 partial[INGOT_GEMV_T_SIMDGROUPS * INGOT_GEMV_T_COLS / 4];
+    uint row0 = tile.x * uint(INGOT_GEMV_T_COLS);
+    x += ulong(tile.y) * ulong(stride_x);
+    w += ulong(tile.y) * ulong(stride_w);
+    float4 sum = float4(0.0f);
+    for (uint k = simdgroup; k < cols; k += simdgroups) {
+        float4 m = ingot_gemv_load(w + ulong(k) * ulong(rows), row0 + 4u * lane, rows, ingot_dense_wide_b);
+        float4 v = float4(ingot_gemv_wide(x[k]));
+        sum = fma(m, v, sum);
+    }
+    partial[simdgroup * (uint(INGOT_GEMV_T_COLS) / 4u) + lane] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ulong first_c = ulong(tile.y) * ulong(stride_c);
+    ulong first_y = ulong(tile.y) * ulong(stride_y);
+    threadgroup const float* parts = (threadgroup const float*)partial;
+    for (uint i = place.x; i < uint(INGOT_GEMV_T_COLS); i += threads.x) {
+        uint at = row0 + i;
+        if (at < rows) {
+            float total = parts[i];
+            for (uint s = 1u; s < simdgroups; s++) {
+                total = total + parts[s * uint(INGOT_GEMV_T_COLS) + i];
+            }
+            float v = ingot_dense_finish(total, alpha, beta, c, first_c + ulong(at), bias, at);
+            ingot_dense_store(y, first_y + ulong(at), v);
+        }
+    }
+}
+
+typedef decltype(gemv_dense<float>) gemv_dense_f32;
+typedef decltype(gemv_dense<half>) gemv_dense_f16;
+typedef decltype(gemv_dense<ushort>) gemv_dense_bf16;
+typedef decltype(gemv_dense_t<float>) gemv_dense_t_f32;
+typedef decltype(gemv_dense_t<half>) gemv_dense_t_f16;
+typedef decltype(gemv_dense_t<ushort>) gemv_dense_t_bf16;
+
+template [[host_name("gemv_dense_f32")]] kernel gemv_dense_f32 gemv_dense<float>;
+template [[host_name("gemv_dense_f16")]] kernel gemv_dense_f16 gemv_dense<half>;
+template [[host_name("gemv_dense_bf16")]] kernel gemv_dense_bf16 gemv_dense<ushort>;
+template [[host_name("gemv_dense_t_f32")]] kernel gemv_dense_t_f32 gemv_dense_t<float>;
+template [[host_name("gemv_dense_t_f16")]] kernel gemv_dense_t_f16 gemv_dense_t<half>;
+template [[host_name("gemv_dense_t_bf16")]] kernel gemv_dense_t_bf16 gemv_dense_t<ushort>;
 #line 1 "gemv_q4.metal"
 // Matrix-vector products with signed 4-bit weights with zero points.
 //

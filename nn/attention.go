@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/ingot-metal/ingot/runtime"
-	"github.com/ingot-metal/ingot/runtime/half"
 )
 
 // AttnDims are the shape and the constants of an attention.
@@ -136,18 +135,6 @@ func attnMemory[E Float](c *check, out runtime.View, bf16 bool, q runtime.Slice[
 		c.disjoint(1, operand{"out", a.out}, operand{"q", a.q})
 	}
 	return a
-}
-
-// cacheKind is the position of an element type among a setting's kernels.
-func cacheKind[E Float]() int {
-	var zero E
-	switch any(zero).(type) {
-	case half.Float16:
-		return 1
-	case half.BFloat16:
-		return 2
-	}
-	return 0
 }
 
 func flagOf(b bool) uint32 {

@@ -94,7 +94,7 @@ func attnDecode[E Float](c *check, out runtime.View, bf16 bool, q runtime.Slice[
 		}
 		r.chunk = decodeChunk(d)
 		if s, m := findAttn(decodeSettings, d.HeadDim, lanes, r.chunk), findAttn(reduceSettings, d.HeadDim, 0, r.chunk); s != nil && m != nil {
-			r.partial, r.reduce = s.plain[cacheKind[E]()], m.plain[0]
+			r.partial, r.reduce = s.plain[elementKind[E]()], m.plain[0]
 		}
 		if r.partial == "" {
 			c.refuse("Lanes, Chunk", fmt.Sprintf("%d and %d", lanes, r.chunk),

@@ -88,9 +88,9 @@ func attnRows[E Float](c *check, out runtime.View, bf16 bool, q runtime.Slice[fl
 			case s == nil:
 				return ""
 			case options:
-				return s.opt[cacheKind[E]()]
+				return s.opt[elementKind[E]()]
 			}
-			return s.plain[cacheKind[E]()]
+			return s.plain[elementKind[E]()]
 		}
 		r.kernel = name(r.groups)
 		if r.kernel == "" {

@@ -14,8 +14,13 @@ func dispatchRows(l *runtime.Launch, groups, n int) error {
 // dispatchGroups launches threadgroups of that many threads, or of fewer where the kernel's pipeline allows no more on this
 // device: the kernels take any number of whole simdgroups.
 func dispatchGroups(l *runtime.Launch, groups, threads int) error {
+	return dispatchSimdgroups(l, runtime.D1(groups), threads)
+}
+
+// dispatchSimdgroups is dispatchGroups for a grid of more dimensions.
+func dispatchSimdgroups(l *runtime.Launch, groups runtime.Size, threads int) error {
 	for ; ; threads = threads / (2 * SIMDWidth) * SIMDWidth {
-		err := l.Dispatch(runtime.D1(groups), runtime.D1(threads))
+		err := l.Dispatch(groups, runtime.D1(threads))
 		if err == nil || threads < 2*SIMDWidth || !errors.Is(err, runtime.ErrLimit) {
 			return err
 		}

@@ -36,6 +36,10 @@
 //	GEMVQ4MLXBlockedGateUpGELU | gelu(Wg x) * (Wu x)                   | as above, out f32 or bf16
 //	GEMVQ4, GEMVQ4Tiled    | W x                                       | W Q4Bank [rows, cols], x, y f32
 //	GEMVQ8                 | W x                                       | W Q8Bank [rows, cols], x, y f32
+//	GEMM                   | A B, of dense matrices                    | A [M, K], B [K, N], each or its transpose, f32, f16 or bf16; out
+//	                       |                                           | f32, f16 or bf16 [M, N]; batches in strides
+//	GEMMEpilogue           | act(alpha A B + beta C + bias)            | as above, C as out, bias f32 [N]
+//	GEMV, GEMVEpilogue     | the same with a vector                    | W [rows, cols] or its transpose, x [cols], as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | norms, RoPE, of queries only too     | f32 [T, heads, D]
 //	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32, f16 or bf16 [positions, Hkv, D]
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, D], k, v f32, f16 or bf16 [B, cap, Hkv, D], out f32 or bf16
@@ -85,6 +89,8 @@
 //	GEMVQ4                 | 0 to 4; 5 to 7                             | 4.3e-8 of the sum of |scale code x| + |scale zero x|
 //	GEMVQ4Tiled            | 0 to 4; 5 to 7                             | 2.9e-8 of that sum
 //	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
+//	GEMM, GEMMEpilogue     | 0 1 2 8 11; 3 to 7 9 10 12 13              | 0.14 of its budget: 2^-24 of the terms' magnitude per addition
+//	GEMV, GEMVEpilogue     | 0 1 2 8 11; 4 to 7 9 10 12 13              | 0.21 of that budget
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | 0 to 5 18; 6 to 11 13 19 (11 live)    | 0.27 of the budget below, the bits of RMSQKVRoPEKVStore
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
 //	FlashAttnRows          | 0 to 3 6 11 12 16; 4 5 7 to 10 13 to 15 17 | 0.19 of its budget: 1e-6 of the values, the scores' errors

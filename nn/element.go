@@ -23,6 +23,25 @@ func floatSize[T Plain]() int {
 	return int(unsafe.Sizeof(zero))
 }
 
+// Kinds of elements: positions in tables of kernels, and what some kernels are told.
+const (
+	kindFloat32 = iota
+	kindFloat16
+	kindBFloat16
+)
+
+// elementKind is the kind of T.
+func elementKind[T Float]() int {
+	var zero T
+	switch any(zero).(type) {
+	case half.Float16:
+		return kindFloat16
+	case half.BFloat16:
+		return kindBFloat16
+	}
+	return kindFloat32
+}
+
 // kernelOf is the kernel for elements of type T.
 func kernelOf[T Float](f32, f16, bf16 string) string {
 	var zero T

@@ -19,14 +19,11 @@ func (rt *Runtime) SelfTest() error {
 	var all []error
 	done := 0
 	for i := range selfTests {
-		_, err := rt.Kernel(selfTests[i].kernel)
-		if isNoKernel(err) && rt.LibraryOrigin() == OriginUser {
+		ran, err := rt.selfTest(&selfTests[i])
+		if !ran {
 			continue
 		}
 		done++
-		if err == nil {
-			err = rt.selfTest(&selfTests[i])
-		}
 		if err != nil {
 			all = append(all, &Error{Func: "Runtime.SelfTest", Arg: selfTests[i].kernel, Err: err})
 		}
@@ -75,17 +72,40 @@ var selfTests = []selfTest{
 	{"kv_store_timestep", selfStore},
 	{"softmax_rows_f32", selfSoftmax},
 	{"decode_advance", selfAdvance},
+	{"gemm_dense_f32_t32", selfGEMMF32},
+	{"gemm_dense_f16_t64", selfGEMMF16},
+	{"gemm_dense_bf16_t32", selfGEMMBF16},
+	{"gemv_dense_f16", selfGEMVDense},
+	{"gemv_dense_t_bf16", selfGEMVDenseTrans},
 }
 
-func (rt *Runtime) selfTest(t *selfTest) error {
+// selfTest runs one known answer, unless the device cannot or a library of the user's does not have the kernel.
+func (rt *Runtime) selfTest(t *selfTest) (ran bool, err error) {
 	m := &selfMemory{rt: rt}
 	defer m.release()
 	groups, threads := t.build(m)
 	if m.err != nil {
-		return m.err
+		return true, m.err
 	}
+	if m.unsupported {
+		return false, nil
+	}
+	l := Launch{name: t.kernel}
+	l.nconst = copy(l.consts[:], m.constants)
+	if _, err := rt.pipeline(&l); err != nil {
+		return !isNoKernel(err) || rt.LibraryOrigin() != OriginUser, err
+	}
+	return true, m.run(t.kernel, groups, threads)
+}
+
+// run runs the kernel directly and as a program, and compares.
+func (m *selfMemory) run(kernel string, groups, threads Size) error {
+	rt := m.rt
 	encode := func(p *Pass) error {
-		l := p.Kernel(t.kernel)
+		l := p.Kernel(kernel)
+		for _, c := range m.constants {
+			l.constant(c.index, c.kind, c.bits)
+		}
 		for _, bind := range m.binds {
 			bind(l)
 		}
@@ -113,8 +133,12 @@ func (rt *Runtime) selfTest(t *selfTest) error {
 
 // selfMemory is what a known answer binds. The first error counts.
 type selfMemory struct {
-	rt     *Runtime
-	err    error
+	rt  *Runtime
+	err error
+	// unsupported says that this device does not have what the kernel needs.
+	unsupported bool
+	constants   []constant // of the kernel, by index
+
 	binds  []func(l *Launch)
 	checks []func() error
 	resets []func() error
@@ -217,6 +241,8 @@ func pattern(n, seed int) []float32 {
 	}
 	return s
 }
+
+func toF16(s []float32) []half.Float16 { return half.Float16s(s) }
 
 func toBF16(s []float32) []half.BFloat16 {
 	b := make([]half.BFloat16, len(s))

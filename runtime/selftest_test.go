@@ -10,6 +10,8 @@ import (
 
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/metallib"
+	"github.com/ingot-metal/ingot/metallib/air"
+	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/mtl/soft"
 )
 
@@ -64,7 +66,9 @@ func TestSelfTestFindsWrongAnswers(t *testing.T) {
 			m.binds = nil // nothing is bound
 			return groups, threads
 		}
-		require.ErrorIs(t, rt.selfTest(&spoilt), ErrKernel)
+		ran, err := rt.selfTest(&spoilt)
+		require.True(t, ran)
+		require.ErrorIs(t, err, ErrKernel)
 
 		m := &selfMemory{rt: rt}
 		selfTests[i].build(m)
@@ -78,12 +82,62 @@ func TestSelfTestFindsWrongAnswers(t *testing.T) {
 	require.ErrorIs(t, user.SelfTest(), ErrKernel, "the library has none of the kernels")
 }
 
+// launches are those of all kernels of the embedded library, whose function constants are zeros.
+func launches(t *testing.T) map[string]*Launch {
+	t.Helper()
+	lib, err := metallib.Read(metallib.Default())
+	require.NoError(t, err)
+	all := map[string]*Launch{}
+	for _, f := range lib.Functions {
+		l := &Launch{name: f.Name}
+		m, err := air.Read(f.Bitcode)
+		require.NoError(t, err)
+		constants, err := m.FunctionConstants()
+		require.NoError(t, err)
+		for _, c := range constants {
+			kind, ok := map[string]constantKind{"bool": constantBool, "uint": constantUint32, "int": constantInt32, "float": constantFloat32}[c.TypeName]
+			require.True(t, ok, "%s: function constant %s of type %s", f.Name, c.Name, c.TypeName)
+			l.constant(c.Index, kind, 0)
+		}
+		require.Nil(t, l.err)
+		all[f.Name] = l
+	}
+	require.Len(t, all, len(metallib.DefaultInfo().Kernels))
+	return all
+}
+
+// A device without simdgroup matrices runs what needs none.
+func TestSelfTestLeavesOut(t *testing.T) {
+	mac := []mtl.GPUFamily{mtl.GPUFamilyMac2, mtl.GPUFamilyCommon1, mtl.GPUFamilyCommon2, mtl.GPUFamilyCommon3}
+	for name, c := range map[string]struct {
+		o    soft.Options
+		none []string
+	}{
+		"Mac2":   {soft.Options{Families: mac}, []string{"gemm_dense_f32_t32", "gemm_dense_f16_t64", "gemm_dense_bf16_t32"}},
+		"Apple9": {soft.Options{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt, err := Open(WithDevice(softDevice(t, c.o)))
+			require.NoError(t, err)
+			require.NoError(t, rt.SelfTest())
+			var none []string
+			for i := range selfTests {
+				if rt.KernelOrigin(selfTests[i].kernel) == OriginNone {
+					none = append(none, selfTests[i].kernel)
+				}
+			}
+			require.Equal(t, c.none, none)
+			require.NoError(t, rt.Close())
+		})
+	}
+}
+
 // TestReflectionFromFile compares what the device says of each kernel with what the library's file says.
 func TestReflectionFromFile(t *testing.T) {
 	rt, err := Open(WithDevice(softDevice(t, soft.Options{})))
 	require.NoError(t, err)
-	for _, name := range metallib.DefaultInfo().Kernels {
-		pl, err := rt.pipeline(&Launch{name: name})
+	for name, l := range launches(t) {
+		pl, err := rt.pipeline(l)
 		require.NoError(t, err)
 		fromFile, err := rt.reflectFile(name, pl.state)
 		require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ingot-metal/ingot/internal/testenv"
-	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/objc"
@@ -399,20 +398,19 @@ func TestSourceFallback(t *testing.T) {
 	require.NoError(t, rt.SelfTest())
 	require.NoError(t, rt.Close())
 
-	names := metallib.DefaultInfo().Kernels
 	rt, err = Open(WithDevice(softDevice(t, soft.Options{RefuseKernels: []string{"softcap_argmax_one_pass"}})))
 	require.NoError(t, err)
 	require.Equal(t, OriginEmbedded, rt.LibraryOrigin())
-	for _, n := range names {
-		k, err := rt.Kernel(n)
+	for n, l := range launches(t) {
+		pl, err := rt.pipeline(l)
 		if n == "softcap_argmax_one_pass" {
 			// This device refuses the kernel by name, from whatever library.
 			require.ErrorIs(t, err, ErrDevice)
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, OriginEmbedded, k.Origin)
-		require.True(t, k.Indirect)
+		require.Equal(t, OriginEmbedded, pl.origin)
+		require.True(t, pl.indirect)
 	}
 	require.NoError(t, rt.Close())
 }

@@ -3,13 +3,7 @@
 #include "common.h"
 #include "convert.h"
 #include "gelu.h"
-
-// silu(x) = x / (1 + exp(-x)). x is limited to -104, where the result is -0: the quotient of infinities is NaN. NaN stays
-// NaN.
-INGOT_FUNC float ingot_silu(float x) {
-    float low = x < -104.0f ? -104.0f : x;
-    return low / (1.0f + precise::exp(-low));
-}
+#include "silu.h"
 
 // out[i] = silu(gate[i]) * up[i], i < n
 //
