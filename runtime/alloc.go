@@ -19,6 +19,7 @@ type allocation struct {
 	size  int            // as asked for
 	class int            // of the buffer
 	drop  func()         // what ends it, if it does not go to the pool
+	of    *allocation    // what holds its buffer, if it is the temporaries of an arena
 
 	storage  Storage
 	foreign  bool // a buffer, or memory, that the runtime did not make

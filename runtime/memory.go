@@ -26,7 +26,7 @@ type memory struct {
 	mu      sync.Mutex
 	pool    bufferPool[deviceBuffer]
 	live    map[*allocation]struct{} // allocations with a reference left
-	wrapped map[mtl.Buffer]struct{}  // buffers of live allocations that the runtime did not make
+	claimed map[*allocation]struct{} // of them those that the runtime did not make
 	lastID  uint64
 	bytes   int // of live allocations, by size class
 	private int // of which private
@@ -152,7 +152,8 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 			return nil, err
 		}
 	}
-	a := rt.enlist(b, n, nil)
+	a := &allocation{rt: rt, buf: b.mtl, base: b.base, storage: b.storage, size: n, class: b.bytes}
+	rt.enlist(a)
 	if zero {
 		if err := rt.zero(fn, a, 0, n); err != nil {
 			a.unref()
@@ -162,10 +163,8 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 	return a, nil
 }
 
-// enlist makes an allocation of the buffer's first n bytes. What drop does, if it is not nil, ends it in place of
-// returning the buffer to the pool.
-func (rt *Runtime) enlist(b deviceBuffer, n int, drop func()) *allocation {
-	a := &allocation{rt: rt, buf: b.mtl, base: b.base, storage: b.storage, size: n, class: b.bytes, drop: drop}
+// enlist counts an allocation in and gives it a number and its owner's reference.
+func (rt *Runtime) enlist(a *allocation) {
 	a.refs.Store(1)
 	m := &rt.mem
 	m.mu.Lock()
@@ -178,7 +177,6 @@ func (rt *Runtime) enlist(b deviceBuffer, n int, drop func()) *allocation {
 	m.count(a, 1)
 	m.mu.Unlock()
 	rt.stats.allocations.Add(1)
-	return a
 }
 
 // count counts an allocation in, with 1, or out, with -1. The lock is held.

@@ -48,6 +48,9 @@ func (rt *Runtime) MemStats() MemStats {
 	for a := range m.live {
 		if a.lastUse.Load() > done {
 			s.InFlight += a.class
+			if a.of != nil && a.of.lastUse.Load() <= done {
+				s.InFlight += a.of.class
+			}
 		}
 	}
 	m.mu.Unlock()

@@ -153,6 +153,9 @@ func (s Slice[T]) Label(name string) error {
 		return &Error{Func: "Slice.Label", Have: "memory that was released", Need: "live memory", Err: ErrClosed}
 	}
 	defer a.unref()
+	if a.of != nil {
+		a.of.labelled.Store(true) // which is what goes to the pool
+	}
 	a.labelled.Store(true)
 	a.buf.SetLabel(name)
 	return nil
