@@ -120,7 +120,7 @@ func (t *TempArena) Reset() error {
 	if t.used == 0 {
 		return nil
 	}
-	if err := t.rt.await(fn, t.now.lastUse.Load()); err != nil {
+	if err := t.rt.await(fn, t.now.lastUse.Load(), true); err != nil {
 		return err
 	}
 	t.rt.life.RLock()
