@@ -41,6 +41,8 @@ func (rt *Runtime) blit(fn string, encode func(mtl.BlitCommandEncoder), marked *
 		}
 		st.uses[pos].note(0, marked.class, true)
 	}
+	work := rt.traceWork("copy")
+	defer func() { work.dropped() }()
 	cb, err := rt.queue.newCommandBuffer(fn)
 	if err != nil {
 		return 0, err
@@ -51,11 +53,12 @@ func (rt *Runtime) blit(fn string, encode func(mtl.BlitCommandEncoder), marked *
 	}
 	encode(enc)
 	enc.EndEncoding()
-	seq, err := rt.queue.commit(fn, flight{cb: cb, st: st})
+	work.ended(0)
+	seq, err := rt.queue.commit(fn, flight{cb: cb, st: st, times: rt.newTimes(), trace: work})
 	if err != nil {
 		return 0, err
 	}
-	st = nil // the queue gives it back
+	st, work = nil, nil // the queue gives them back
 	return seq, nil
 }
 
@@ -80,6 +83,9 @@ func words(lo, hi int) (int, int) {
 
 // copyOut copies bytes of memory from offset off on to dst. The caller has begun a host access.
 func (a *allocation) copyOut(fn string, dst []byte, off int) error {
+	span := a.rt.traceHost()
+	defer span.end(laneHostCopy, fn, 0, len(dst))
+	a.rt.stats.bytesRead.Add(uint64(len(dst)))
 	switch {
 	case len(dst) == 0:
 	case a.storage == Private:
@@ -97,6 +103,9 @@ func (a *allocation) copyOut(fn string, dst []byte, off int) error {
 
 // copyIn copies src to the memory from offset off on. The caller has begun a host access for writing.
 func (a *allocation) copyIn(fn string, src []byte, off int) error {
+	span := a.rt.traceHost()
+	defer span.end(laneHostCopy, fn, 0, len(src))
+	a.rt.stats.bytesWritten.Add(uint64(len(src)))
 	switch {
 	case len(src) == 0:
 	case a.storage == Private:

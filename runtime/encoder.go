@@ -13,6 +13,7 @@ type command struct {
 	barrier       bool // before it
 	bind, binds   int  // first and number, in the slice of bindings
 	tg, tgs       int
+	group         int32 // of its pass or program, see debugGroup
 }
 
 // bufferBind is what is bound to one slot.
@@ -37,6 +38,14 @@ type encoder struct {
 	offs  [MaxBuffers]uint64
 	tg    [MaxBuffers]uint32
 	tgSet uint32 // arguments with a length that is not zero
+
+	cb     mtl.CommandBuffer // borrowed
+	debug  *debugNames
+	group  int32 // that is open
+	posted int   // signposts that have been inserted
+	count  int   // dispatches
+	work   *tracedWork
+	lost   bool // a dispatch is nowhere, since there was no encoder for it
 }
 
 // concurrentEncoder makes an encoder whose dispatches run at the same time unless a barrier orders them. It is borrowed.
@@ -45,17 +54,25 @@ func concurrentEncoder(cb mtl.CommandBuffer) mtl.ComputeCommandEncoder {
 }
 
 // begin makes an encoder whose dispatches run at the same time unless a barrier orders them.
-func (e *encoder) begin(fn string, cb mtl.CommandBuffer) error {
-	*e = encoder{mtl: concurrentEncoder(cb)}
+// Those that a trace times apart get theirs one by one.
+func (e *encoder) begin(fn string, cb mtl.CommandBuffer, debug *debugNames, work *tracedWork) error {
+	*e = encoder{cb: cb, debug: debug, work: work}
+	if work.apart() {
+		return nil
+	}
+	e.mtl = concurrentEncoder(cb)
 	if e.mtl.IsNil() {
 		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
 	}
+	e.label(debug.label)
 	return nil
 }
 
 // end ends the encoding, once.
 func (e *encoder) end() {
 	if !e.mtl.IsNil() {
+		e.enter(0)
+		e.signposts(e.count)
 		e.mtl.EndEncoding()
 		e.mtl = mtl.ComputeCommandEncoder{}
 	}
@@ -64,6 +81,9 @@ func (e *encoder) end() {
 func (e *encoder) barrier() { e.mtl.MemoryBarrierWithScope(mtl.BarrierScopeBuffers) }
 
 func (e *encoder) encode(cmd *command, binds []bufferBind, tgs []groupMemory) {
+	if e.work != nil {
+		e.apart(cmd)
+	}
 	if cmd.barrier {
 		e.barrier()
 	}
@@ -101,11 +121,20 @@ func (e *encoder) encode(cmd *command, binds []bufferBind, tgs []groupMemory) {
 			e.tgSet &^= 1 << index
 		}
 	}
+	e.enter(cmd.group)
+	e.signposts(e.count)
+	e.count++
+	var stamp stamps
+	if e.work != nil {
+		stamp = e.stampsOf(cmd)
+	}
+	stamp.take(e.mtl, 0)
 	if cmd.exact {
 		e.mtl.DispatchThreads(metalSize(cmd.grid), metalSize(cmd.threads))
 	} else {
 		e.mtl.DispatchThreadgroups(metalSize(cmd.grid), metalSize(cmd.threads))
 	}
+	stamp.take(e.mtl, 1)
 }
 
 func metalSize(s Size) mtl.Size {

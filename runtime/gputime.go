@@ -37,7 +37,7 @@ type timesBlock struct {
 
 // newTimes is where the next submission keeps its times, nil when it keeps none.
 func (rt *Runtime) newTimes() *gpuTimes {
-	if !rt.cfg.times {
+	if !rt.cfg.times && rt.trace.Load() == nil {
 		return nil
 	}
 	b := &rt.times

@@ -53,6 +53,9 @@ func (prog *Program) build() error {
 			return &DeviceError{Op: "newIndirectCommandBufferWithDescriptor:maxCommandCount:options:",
 				Text: fmt.Sprintf("the device made no indirect command buffer for %d commands", len(cmds))}
 		}
+		if prog.debug.label != "" {
+			icb.SetLabel(prog.debug.label)
+		}
 		prog.indirect = append(prog.indirect, indirectBuffer{icb, len(cmds)})
 		for first := 0; first < len(cmds); first += poolEvery {
 			if err := prog.fill(icb, cmds, first, min(first+poolEvery, len(cmds))); err != nil {

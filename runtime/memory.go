@@ -139,6 +139,7 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 	if e := rt.unusable(); e != nil {
 		return nil, &Error{Func: fn, Err: e}
 	}
+	span := rt.traceHost()
 	class := rt.classOf(n, storage)
 	m := &rt.mem
 	m.mu.Lock()
@@ -160,6 +161,8 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 			return nil, err
 		}
 	}
+	rt.stats.bytesAllocated.Add(uint64(class))
+	span.end(laneAllocate, fn, 0, class)
 	return a, nil
 }
 

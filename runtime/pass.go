@@ -92,6 +92,7 @@ func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, er
 	defer rt.leave()
 	defer objc.NewPool().Drain()
 	st := rt.newPassState(false)
+	st.work = rt.traceWork("pass")
 	p := &Pass{rt: rt, st: st}
 	defer func() {
 		p.st = nil
@@ -103,13 +104,19 @@ func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, er
 		return Submission{}, err
 	}
 	p.st = nil
+	if e := st.openGroup(fn); e != nil {
+		return Submission{}, e
+	}
 	if st.count == 0 {
 		return Submission{}, nil
 	}
-	st.endEncoding()
-	times := rt.newTimes()
-	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st, times: times})
+	if err := st.endEncoding(fn); err != nil {
+		return Submission{}, err
+	}
+	times, work := rt.newTimes(), st.endWork()
+	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st, times: times, trace: work})
 	if err != nil {
+		work.dropped()
 		return Submission{}, err
 	}
 	st = nil // the queue gives it back
@@ -137,6 +144,9 @@ func (rt *Runtime) Record(encode func(p *Pass) error) (*Program, error) {
 	}()
 	if err := encode(p); err != nil {
 		return nil, err
+	}
+	if e := st.openGroup(fn); e != nil {
+		return nil, e
 	}
 	return newProgram(rt, st)
 }

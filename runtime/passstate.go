@@ -66,6 +66,10 @@ type passState struct {
 	cb  mtl.CommandBuffer // borrowed from the pool of the pass
 	enc encoder
 
+	debug   debugNames
+	inGroup int32       // the group that is open, 0 for none
+	work    *tracedWork // what a trace notes, or nil
+
 	// Recording.
 	cmds  []command
 	binds []bufferBind
@@ -185,7 +189,7 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			st.scalars = append(st.scalars, s)
 		}
 	}
-	cmd := command{pl: pl, grid: grid, threads: threads, exact: exact, barrier: conflict}
+	cmd := command{pl: pl, grid: grid, threads: threads, exact: exact, barrier: conflict, group: st.inGroup}
 	if st.recording {
 		cmd.bind, cmd.binds = len(st.binds), n
 		cmd.tg, cmd.tgs = len(st.tgs), groups
@@ -257,14 +261,22 @@ func (st *passState) beginEncoding(fn string) error {
 	if err != nil {
 		return err
 	}
-	if err := st.enc.begin(fn, cb); err != nil {
+	if err := st.enc.begin(fn, cb, &st.debug, st.work); err != nil {
 		return err
 	}
+	labelBuffer(cb, st.debug.label)
 	st.cb = cb
 	return nil
 }
 
-func (st *passState) endEncoding() { st.enc.end() }
+// endEncoding ends the encoder, and says whether everything is in the command buffer.
+func (st *passState) endEncoding(fn string) error {
+	st.enc.end()
+	if st.enc.lost {
+		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDescriptor:", Text: "the command buffer made no encoder"}}
+	}
+	return nil
+}
 
 // close takes back what counts the pass as open. A recording does not count: it runs nothing.
 func (st *passState) close() {
@@ -318,6 +330,7 @@ func (st *passState) completed() {
 // abandon ends a pass that is not submitted, or whose content was handed to a program.
 func (st *passState) abandon() {
 	st.enc.end()
+	st.endWork().dropped()
 	st.close()
 	st.completed()
 }
@@ -342,6 +355,8 @@ func (st *passState) recycle() {
 	st.cmds, st.binds, st.tgs = st.cmds[:0], st.binds[:0], st.tgs[:0]
 	st.cb = mtl.CommandBuffer{}
 	st.enc = encoder{}
+	st.debug.reset()
+	st.inGroup = 0
 	st.count, st.barriers, st.barrierWanted = 0, 0, false
 	s := &st.rt.states
 	s.mu.Lock()

@@ -74,10 +74,12 @@ func (rt *Runtime) addPipeline(name string, consts []constant) (*pipeline, error
 	if rt.closed.Load() {
 		return nil, &Error{Func: name, Err: ErrClosed}
 	}
+	span := rt.traceHost()
 	pl, err := rt.makePipeline(name, slices.Clone(consts))
 	if err != nil {
 		return nil, err
 	}
+	span.end(laneCompile, name, 0, 0)
 	if k == nil {
 		k = new(kernel)
 		k.variants.Store(&[]*pipeline{pl})

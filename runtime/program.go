@@ -34,6 +34,7 @@ type Program struct {
 	reads     []mtl.Resource   // the buffers that are only read
 	writes    []mtl.Resource   // those that are written
 	prime     bool             // each pipeline is set once more, see DeviceInfo.Primed
+	debug     debugNames
 }
 
 // indirectBuffer is an indirect command buffer and the number of commands in it.
@@ -44,7 +45,7 @@ type indirectBuffer struct {
 
 // newProgram takes over what a recording pass has gathered.
 func newProgram(rt *Runtime, st *passState) (*Program, error) {
-	prog := &Program{rt: rt, barriers: st.barriers}
+	prog := &Program{rt: rt, barriers: st.barriers, debug: st.debug.clone()}
 	prog.refs.Store(1)
 	prog.cmds = append(prog.cmds, st.cmds...)
 	prog.binds = append(prog.binds, st.binds...)
@@ -120,31 +121,41 @@ func (prog *Program) Replay() (Submission, error) {
 	}
 	pool := objc.NewPool()
 	defer pool.Drain()
-	times := rt.newTimes()
-	seq, err := prog.submit(fn, times)
+	times, work := rt.newTimes(), rt.traceWork("replay")
+	seq, err := prog.submit(fn, times, work)
 	if err != nil {
+		work.dropped()
 		prog.unref()
 		return Submission{}, err
 	}
 	rt.stats.replays.Add(1)
+	rt.stats.replayed.Add(uint64(len(prog.cmds)))
 	return Submission{rt, seq, times}, nil
 }
 
 // submit encodes and commits. The reference of the caller goes to the queue.
-func (prog *Program) submit(fn string, times *gpuTimes) (uint64, error) {
+func (prog *Program) submit(fn string, times *gpuTimes, work *tracedWork) (uint64, error) {
 	cb, err := prog.rt.queue.newCommandBuffer(fn)
 	if err != nil {
 		return 0, err
 	}
-	if len(prog.indirect) == 0 {
-		err = prog.encodeAgain(fn, cb)
-	} else {
+	if work != nil {
+		labelBuffer(cb, prog.debug.label)
+		work.named(prog.debug)
+	}
+	switch {
+	case len(prog.indirect) == 0:
+		err = prog.encodeAgain(fn, cb, work)
+	case work.timesKernels():
+		err = prog.executeTimed(fn, cb, work)
+	default:
 		err = prog.execute(fn, cb)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return prog.rt.queue.commit(fn, flight{cb: cb, prog: prog, times: times})
+	work.ended(len(prog.cmds))
+	return prog.rt.queue.commit(fn, flight{cb: cb, prog: prog, times: times, trace: work})
 }
 
 // execute encodes the execution of the indirect command buffers.
@@ -153,15 +164,7 @@ func (prog *Program) execute(fn string, cb mtl.CommandBuffer) error {
 	if enc.IsNil() {
 		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
 	}
-	if prog.prime {
-		for _, pl := range prog.pipelines {
-			enc.SetComputePipelineState(pl.state)
-			enc.DispatchThreadgroups(mtl.Size{}, mtl.Size{})
-		}
-	}
-	// What indirect commands use is neither resident nor tracked unless the encoder is told.
-	declare(enc, prog.reads, mtl.ResourceUsageRead)
-	declare(enc, prog.writes, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
+	prog.prepare(enc, prog.pipelines)
 	for i := range prog.indirect {
 		if i > 0 {
 			// Barriers inside an indirect command buffer order the commands of that one.
@@ -190,18 +193,17 @@ func declarations(resources []mtl.Resource) int {
 }
 
 // encodeAgain encodes the recorded list.
-func (prog *Program) encodeAgain(fn string, cb mtl.CommandBuffer) error {
+func (prog *Program) encodeAgain(fn string, cb mtl.CommandBuffer, work *tracedWork) error {
 	st := prog.rt.newPassState(false) // for its encoder
 	defer st.recycle()
-	if err := st.enc.begin(fn, cb); err != nil {
+	if err := st.enc.begin(fn, cb, &prog.debug, work); err != nil {
 		return err
 	}
 	for i := range prog.cmds {
 		cmd := &prog.cmds[i]
 		st.enc.encode(cmd, prog.binds[cmd.bind:cmd.bind+cmd.binds], prog.tgs[cmd.tg:cmd.tg+cmd.tgs])
 	}
-	st.enc.end()
-	return nil
+	return st.endEncoding(fn)
 }
 
 // Run replays the program and waits for it.

@@ -25,6 +25,7 @@ type flight struct {
 	cb    mtl.CommandBuffer // retained
 	st    *passState        // what a direct pass uses, nil for a replay
 	times *gpuTimes         // to be filled in, or nil
+	trace *tracedWork       // what a trace notes of it, or nil
 	uses  []use             // the memory of either, as it was when it was committed
 	prog  *Program          // what a replay uses, nil for a direct pass
 	lane  *lane             // of a stream, nil for the runtime's own work
@@ -99,6 +100,7 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 // commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog. It refuses work of the
 // runtime's own that uses memory which failed work wrote; work of a stream then fails when it has completed.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
+	span := q.rt.traceHost()
 	var scalars []scalarUse
 	if f.st != nil {
 		f.uses, scalars = f.st.uses, f.st.scalars
@@ -133,6 +135,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	q.rt.resident.flush()
 	f.cb.Retain()
 	f.cb.EncodeSignalEvent(q.event.Event, seq)
+	f.trace.committing()
 	f.cb.Commit()
 	if q.done.Load() == q.seq {
 		q.progress = time.Now() // the device was idle
@@ -146,6 +149,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 		q.armed = true
 		q.tidy.Reset(tidyEvery)
 	}
+	span.end(laneCommit, fn, seq, 0)
 	return seq, nil
 }
 
@@ -163,8 +167,9 @@ func (q *queue) lockForCommit(fn string, limit int) error {
 		}
 		oldest := q.done.Load() + 1
 		q.mu.Unlock()
-		q.rt.stats.waits.Add(1)
+		w := q.rt.beginWait()
 		q.pause(oldest, waitSlice)
+		w.end(fn, oldest)
 		q.mu.Lock()
 	}
 }
@@ -203,8 +208,11 @@ func (q *queue) finish(seq uint64, f *flight, own *Error) {
 	q.conclude(seq, f, own)
 	if f.times != nil {
 		f.times.read(f.cb)
-		f.times = nil
 	}
+	if f.trace != nil {
+		f.trace.completed(seq, f.times, q.failures[seq])
+	}
+	f.times, f.trace = nil, nil
 	q.giveBack(f)
 	q.progress = time.Now()
 	q.done.Store(seq)
@@ -287,10 +295,17 @@ func (q *queue) wait(ctx context.Context, fn string, seq uint64) error {
 
 // completion waits for a submission to complete, well or not. The waiting goroutine itself takes note of it.
 func (q *queue) completion(ctx context.Context, fn string, seq uint64) error {
-	for first := true; !q.passed(seq); first = false {
-		if first {
-			q.rt.stats.waits.Add(1)
-		}
+	if q.passed(seq) {
+		return nil
+	}
+	w := q.rt.beginWait()
+	err := q.sleep(ctx, fn, seq)
+	w.end(fn, seq)
+	return err
+}
+
+func (q *queue) sleep(ctx context.Context, fn string, seq uint64) error {
+	for !q.passed(seq) {
 		slice := waitSlice
 		if err := ctx.Err(); err != nil {
 			return &Error{Func: fn, Have: "work that has not completed", Err: because(ErrTimeout, err)}
@@ -354,6 +369,7 @@ func (q *queue) close() {
 	for _, f := range q.abandoned {
 		if s := f.cb.Status(); s == mtl.CommandBufferStatusCompleted || s == mtl.CommandBufferStatusError {
 			q.giveBack(&f)
+			f.trace.dropped()
 			f.cb.Release()
 		} else {
 			kept = append(kept, f)

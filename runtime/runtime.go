@@ -33,6 +33,7 @@ type Runtime struct {
 	arena    arena
 	queue    queue
 	times    timesBlock
+	trace    atomic.Pointer[Trace] // the one that is being taken
 	resident residency
 	states   passStates
 	stats    counters
@@ -245,6 +246,7 @@ func (rt *Runtime) releaseAll() {
 		}
 	}
 	rt.queue.close()
+	rt.stopTrace()
 	rt.releaseMemory()
 	rt.arena.trim()
 	rt.resident.close()
