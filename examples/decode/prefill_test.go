@@ -326,7 +326,7 @@ func TestTilesWithChecks(t *testing.T) {
 // BenchmarkPrompt reads prompts in tiles and token by token, and reports how many times as much the latter takes: of time,
 // and, on the software device, of instructions and of bytes moved.
 func BenchmarkPrompt(b *testing.B) {
-	for _, n := range []int{8, 32, 128, 300} {
+	for _, n := range []int{8, 32, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			_, m := open(b, "", n, 1)
 			prompt := longPrompt(b, n)
