@@ -16,7 +16,7 @@ type debugGroup struct {
 	parent int32 // 0 if it is in none
 }
 
-// signpost is a mark in a pass before one of its dispatches.
+// signpost is a mark in a pass before one of its commands.
 type signpost struct {
 	before int
 	name   string
@@ -38,6 +38,25 @@ func (d *debugNames) reset() {
 // clone is a copy that lasts.
 func (d *debugNames) clone() debugNames {
 	return debugNames{d.label, append([]debugGroup(nil), d.groups...), append([]signpost(nil), d.posts...)}
+}
+
+// append adds the names of a program whose commands follow those before at, and returns what to add to its groups' numbers.
+func (d *debugNames) append(o *debugNames, at int) int32 {
+	if d.label == "" {
+		d.label = o.label
+	}
+	groups := int32(len(d.groups))
+	for _, g := range o.groups {
+		if g.parent != 0 {
+			g.parent += groups
+		}
+		d.groups = append(d.groups, g)
+	}
+	for _, s := range o.posts {
+		s.before += at
+		d.posts = append(d.posts, s)
+	}
+	return groups
 }
 
 func (p *Pass) named(fn string) *Error {
@@ -135,8 +154,8 @@ func commonGroup(groups []debugGroup, a, b int32) int32 {
 
 // label names the encoder, if there is one.
 func (e *encoder) label(name string) {
-	if !e.mtl.IsNil() && name != "" {
-		e.mtl.SetLabel(name)
+	if c := e.current(); !c.IsNil() && name != "" {
+		c.SetLabel(name)
 	}
 }
 
@@ -148,7 +167,7 @@ func (e *encoder) enter(g int32) {
 	groups := e.debug.groups
 	common := commonGroup(groups, e.group, g)
 	for ; e.group != common; e.group = groups[e.group-1].parent {
-		e.mtl.PopDebugGroup()
+		e.current().PopDebugGroup()
 	}
 	e.push(common, g)
 	e.group = g
@@ -160,16 +179,16 @@ func (e *encoder) push(common, g int32) {
 		return
 	}
 	e.push(common, e.debug.groups[g-1].parent)
-	e.mtl.PushDebugGroup(e.debug.groups[g-1].name)
+	e.current().PushDebugGroup(e.debug.groups[g-1].name)
 }
 
-// signposts inserts those that stand before dispatch n.
+// signposts inserts those that stand before command n.
 func (e *encoder) signposts(n int) {
 	if e.debug == nil {
 		return
 	}
 	for ; e.posted < len(e.debug.posts) && e.debug.posts[e.posted].before <= n; e.posted++ {
-		e.mtl.InsertDebugSignpost(e.debug.posts[e.posted].name)
+		e.current().InsertDebugSignpost(e.debug.posts[e.posted].name)
 	}
 }
 

@@ -5,85 +5,123 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-// command is one dispatch with its barrier. Its bindings are in slices beside it.
-type command struct {
-	pl            *pipeline
-	grid, threads Size
-	exact         bool // grid counts threads, not threadgroups
-	barrier       bool // before it
-	bind, binds   int  // first and number, in the slice of bindings
-	tg, tgs       int
-	group         int32 // of its pass or program, see debugGroup
-}
-
-// bufferBind is what is bound to one slot.
-type bufferBind struct {
-	buf  mtl.Buffer
-	off  uint64
-	slot uint8
-}
-
-// groupMemory is the length of one threadgroup memory argument.
-type groupMemory struct {
-	index  uint8
-	length uint32
-}
-
-// encoder is a compute command encoder and what was set on it, so that nothing is set twice. Passes and programs that are
-// re-encoded go through it alike.
+// encoder encodes commands into a command buffer: into a compute encoder with what was set on it, so that nothing is set
+// twice, or into a blit encoder. Passes and programs that are re-encoded go through it alike.
+//
+// Encoders of one command buffer are ordered by Metal where they use the same resource, one of them for writing.
 type encoder struct {
-	mtl   mtl.ComputeCommandEncoder // borrowed from the pool of its user
+	cb    mtl.CommandBuffer         // borrowed, as the encoders, from the pool of its user
+	mtl   mtl.ComputeCommandEncoder // at most one of the two is open
+	blit  mtl.BlitCommandEncoder
 	pl    *pipeline
 	bufs  [MaxBuffers]objc.ID
 	offs  [MaxBuffers]uint64
 	tg    [MaxBuffers]uint32
 	tgSet uint32 // arguments with a length that is not zero
 
-	cb     mtl.CommandBuffer // borrowed
 	debug  *debugNames
 	group  int32 // that is open
 	posted int   // signposts that have been inserted
-	count  int   // dispatches
+	count  int   // commands
 	work   *tracedWork
-	lost   bool // a dispatch is nowhere, since there was no encoder for it
 }
 
 // concurrentEncoder makes an encoder whose dispatches run at the same time unless a barrier orders them. It is borrowed.
-func concurrentEncoder(cb mtl.CommandBuffer) mtl.ComputeCommandEncoder {
-	return cb.ComputeCommandEncoderWithDispatchType(mtl.DispatchTypeConcurrent)
+func concurrentEncoder(fn string, cb mtl.CommandBuffer) (mtl.ComputeCommandEncoder, error) {
+	e := cb.ComputeCommandEncoderWithDispatchType(mtl.DispatchTypeConcurrent)
+	if e.IsNil() {
+		return e, &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
+	}
+	return e, nil
 }
 
-// begin makes an encoder whose dispatches run at the same time unless a barrier orders them.
-// Those that a trace times apart get theirs one by one.
-func (e *encoder) begin(fn string, cb mtl.CommandBuffer, debug *debugNames, work *tracedWork) error {
+// begin begins to encode into a command buffer.
+func (e *encoder) begin(cb mtl.CommandBuffer, debug *debugNames, work *tracedWork) {
 	*e = encoder{cb: cb, debug: debug, work: work}
-	if work.apart() {
+}
+
+// open sees to it that an encoder for the command is open. A barrier within blits is another encoder, and so is a dispatch
+// that a trace times apart. When it fails, none is open, and what was encoded before stays encoded.
+func (e *encoder) open(fn string, cmd *command) error {
+	if cmd.kind.blit() {
+		if !e.blit.IsNil() && !cmd.barrier {
+			return nil
+		}
+		e.end()
+		if e.blit = e.cb.BlitCommandEncoder(); e.blit.IsNil() {
+			return &Error{Func: fn, Err: &DeviceError{Op: "blitCommandEncoder", Text: "the command buffer made no encoder"}}
+		}
+		e.label(e.debug.label)
 		return nil
 	}
-	e.mtl = concurrentEncoder(cb)
-	if e.mtl.IsNil() {
-		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
+	apart := e.work.apart()
+	if !e.mtl.IsNil() && !apart {
+		return nil
 	}
-	e.label(debug.label)
+	e.end()
+	var c mtl.ComputeCommandEncoder
+	var err error
+	name := e.debug.label
+	if apart {
+		name = cmd.pl.info.name
+		c, err = e.work.encoder(fn, e.cb, name, cmd.group, e.count)
+	} else {
+		c, err = concurrentEncoder(fn, e.cb)
+	}
+	if err != nil {
+		return err
+	}
+	*e = encoder{cb: e.cb, mtl: c, debug: e.debug, posted: e.posted, count: e.count, work: e.work} // nothing is set on it
+	e.label(name)
 	return nil
 }
 
-// end ends the encoding, once.
+// end ends the open encoder, if there is one.
 func (e *encoder) end() {
-	if !e.mtl.IsNil() {
-		e.enter(0)
-		e.signposts(e.count)
-		e.mtl.EndEncoding()
-		e.mtl = mtl.ComputeCommandEncoder{}
+	c := e.current()
+	if c.IsNil() {
+		return
 	}
+	e.enter(0)
+	e.signposts(e.count)
+	c.EndEncoding()
+	e.mtl, e.blit = mtl.ComputeCommandEncoder{}, mtl.BlitCommandEncoder{}
+}
+
+// current is the open encoder, nil if there is none.
+func (e *encoder) current() mtl.CommandEncoder {
+	if e.mtl.IsNil() {
+		return e.blit.CommandEncoder
+	}
+	return e.mtl.CommandEncoder
+}
+
+// mark enters the group of the next command and counts it.
+func (e *encoder) mark(cmd *command) {
+	e.enter(cmd.group)
+	e.signposts(e.count)
+	e.count++
 }
 
 func (e *encoder) barrier() { e.mtl.MemoryBarrierWithScope(mtl.BarrierScopeBuffers) }
 
+// encode encodes a command for which open has succeeded.
 func (e *encoder) encode(cmd *command, binds []bufferBind, tgs []groupMemory) {
-	if e.work != nil {
-		e.apart(cmd)
+	if cmd.kind.blit() {
+		e.mark(cmd)
 	}
+	switch cmd.kind {
+	case kindCopy:
+		src, dst := &binds[0], &binds[1]
+		e.blit.CopyFromBuffer(src.buf, uint(src.off), dst.buf, uint(dst.off), uint(dst.n))
+	case kindFill:
+		e.blit.FillBuffer(binds[0].buf, mtl.Range{Location: uint(binds[0].off), Length: uint(binds[0].n)}, cmd.value)
+	default:
+		e.dispatch(cmd, binds, tgs)
+	}
+}
+
+func (e *encoder) dispatch(cmd *command, binds []bufferBind, tgs []groupMemory) {
 	if cmd.barrier {
 		e.barrier()
 	}
@@ -121,13 +159,8 @@ func (e *encoder) encode(cmd *command, binds []bufferBind, tgs []groupMemory) {
 			e.tgSet &^= 1 << index
 		}
 	}
-	e.enter(cmd.group)
-	e.signposts(e.count)
-	e.count++
-	var stamp stamps
-	if e.work != nil {
-		stamp = e.stampsOf(cmd)
-	}
+	stamp := e.stampsOf(cmd)
+	e.mark(cmd)
 	stamp.take(e.mtl, 0)
 	if cmd.exact {
 		e.mtl.DispatchThreads(metalSize(cmd.grid), metalSize(cmd.threads))

@@ -88,6 +88,8 @@ type fakeCommand struct {
 	grid, threads Size
 	exact         bool
 	barrier       bool
+	encoder       int // of the command buffer: Metal orders encoders
+	blit          func()
 }
 
 // words are n uint32 at a slot.
@@ -149,6 +151,7 @@ type fakeCB struct {
 	status atomic.Uint64
 	failed atomic.Bool
 	ended  bool
+	made   int           // encoders
 	held   chan struct{} // closed when the device has let go
 	number int           // of the commit, from 0
 }
@@ -156,6 +159,11 @@ type fakeCB struct {
 type fakeEncoder struct {
 	cb  *fakeCB
 	cur fakeCommand
+}
+
+type fakeBlit struct {
+	cb     *fakeCB
+	number int
 }
 
 type fakeICB struct {
@@ -303,7 +311,7 @@ type fakeFunction struct {
 	source bool
 }
 
-var fakeCBClass, fakeEncoderClass, fakeICBClass, fakeICommandClass, fakeDeviceClass, fakeArchitectureClass *objc.GoClass
+var fakeCBClass, fakeEncoderClass, fakeBlitClass, fakeICBClass, fakeICommandClass, fakeDeviceClass, fakeArchitectureClass *objc.GoClass
 
 func init() {
 	fakeArchitectureClass = objc.NewGoClass("FakeArchitecture", map[string]objc.Method{"name": func(c *objc.Call) { c.ReturnString("fake") }})
@@ -317,7 +325,12 @@ func init() {
 				c.ReturnBorrowed(cb.queue.enc)
 				return
 			}
-			c.ReturnBorrowed(fakeEncoderClass.New(&fakeEncoder{cb: cb}).Autorelease())
+			cb.begin()
+			c.ReturnBorrowed(fakeEncoderClass.New(&fakeEncoder{cb: cb, cur: fakeCommand{encoder: cb.made}}).Autorelease())
+		}),
+		"blitCommandEncoder": unless(func(cb *fakeCB, c *objc.Call) {
+			cb.begin()
+			c.ReturnBorrowed(fakeBlitClass.New(&fakeBlit{cb, cb.made}).Autorelease())
 		}),
 		"encodeSignalEvent:value:": self(func(cb *fakeCB, c *objc.Call) {
 			cb.signal, cb.value = objc.Value(c.Object(0)).(*fakeEvent), uint64(c.Word(1))
@@ -337,6 +350,7 @@ func init() {
 			}
 		}),
 	})
+	fakeBlitClass = objc.NewGoClass("FakeBlitEncoder", fakeBlitMethods())
 	fakeEncoderClass = objc.NewGoClass("FakeEncoder", map[string]objc.Method{
 		"endEncoding": self(func(e *fakeEncoder, c *objc.Call) {
 			if e.cb.ended {
@@ -354,6 +368,9 @@ func init() {
 				return
 			}
 			cmds := slices.Clone(objc.Value(c.Object(0)).(*fakeICB).cmds[c.Word(1) : c.Word(1)+c.Word(2)])
+			for i := range cmds {
+				cmds[i].encoder = e.cur.encoder
+			}
 			cmds[0].barrier = cmds[0].barrier || e.cur.barrier
 			e.cur.barrier = false
 			e.cb.cmds = append(e.cb.cmds, cmds...)
@@ -369,9 +386,10 @@ func init() {
 				panic("pipeline without supportIndirectCommandBuffers")
 			}
 		}),
-		"setKernelBuffer:offset:atIndex:":                       self(func(i *fakeICommand, c *objc.Call) { i.cmd().bind(c) }),
-		"setThreadgroupMemoryLength:atIndex:":                   self(func(i *fakeICommand, c *objc.Call) { i.cmd().tg[c.Word(1)] = int(c.Word(0)) }),
-		"setBarrier":                                            self(func(i *fakeICommand, c *objc.Call) { i.cmd().barrier = true }),
+		"setKernelBuffer:offset:atIndex:":     self(func(i *fakeICommand, c *objc.Call) { i.cmd().bind(c) }),
+		"setThreadgroupMemoryLength:atIndex:": self(func(i *fakeICommand, c *objc.Call) { i.cmd().tg[c.Word(1)] = int(c.Word(0)) }),
+		"clearBarrier":                        self(func(i *fakeICommand, c *objc.Call) { i.cmd().barrier = false }),
+		"setBarrier":                          self(func(i *fakeICommand, c *objc.Call) { i.cmd().barrier = true }),
 		"concurrentDispatchThreadgroups:threadsPerThreadgroup:": self(func(i *fakeICommand, c *objc.Call) { i.cmd().grid, i.cmd().threads = sizeAt(c, 0), sizeAt(c, 3) }),
 		"concurrentDispatchThreads:threadsPerThreadgroup:": self(func(i *fakeICommand, c *objc.Call) {
 			i.cmd().grid, i.cmd().threads, i.cmd().exact = sizeAt(c, 0), sizeAt(c, 3), true

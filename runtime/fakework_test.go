@@ -32,6 +32,42 @@ func (d *fake) newPipeline(c *objc.Call) {
 	c.ReturnNew(fakePipelineClass.New(&fakePipeline{f.k, desc.SupportIndirectCommandBuffers(), d}))
 }
 
+// begin begins another encoder.
+func (cb *fakeCB) begin() {
+	if cb.made > 0 && !cb.ended {
+		panic("two encoders at a time")
+	}
+	cb.made++
+	cb.ended = false
+}
+
+func (b *fakeBlit) add(f func()) {
+	if b.cb.ended {
+		panic("encoding after the end")
+	}
+	b.cb.cmds = append(b.cb.cmds, fakeCommand{encoder: b.number, blit: f})
+}
+
+// fakeBlitMethods are those of an encoder whose commands, too, run backwards.
+func fakeBlitMethods() map[string]objc.Method {
+	return map[string]objc.Method{
+		"endEncoding": self(func(b *fakeBlit, c *objc.Call) { b.cb.ended = true }),
+		"copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:": self(func(b *fakeBlit, c *objc.Call) {
+			from, to := objc.Value(c.Object(0)).(*fakeBuffer), objc.Value(c.Object(2)).(*fakeBuffer)
+			at, dst, n := int(c.Word(1)), int(c.Word(3)), int(c.Word(4))
+			b.add(func() { copy(to.mem[dst:dst+n], from.mem[at:at+n]) })
+		}),
+		"fillBuffer:range:value:": self(func(b *fakeBlit, c *objc.Call) {
+			to, at, n, v := objc.Value(c.Object(0)).(*fakeBuffer), int(c.Word(1)), int(c.Word(2)), byte(c.Word(3))
+			b.add(func() {
+				for i := range to.mem[at : at+n] {
+					to.mem[at+i] = v
+				}
+			})
+		}),
+	}
+}
+
 func (i *fakeICommand) cmd() *fakeCommand { return &i.icb.cmds[i.i] }
 
 func (c *fakeCommand) bind(call *objc.Call) {
@@ -124,13 +160,17 @@ func (cb *fakeCB) execute() {
 	d.executed += len(cb.cmds)
 	for start := 0; start < len(cb.cmds); {
 		end := start + 1
-		for end < len(cb.cmds) && !cb.cmds[end].barrier {
+		for end < len(cb.cmds) && !cb.cmds[end].barrier && cb.cmds[end].encoder == cb.cmds[start].encoder {
 			end++
 		}
 		for i := end - 1; i >= start; i-- {
-			cb.cmds[i].pl.k.run(&cb.cmds[i])
+			if c := &cb.cmds[i]; c.blit != nil {
+				c.blit()
+			} else {
+				c.pl.k.run(c)
+			}
 		}
-		if end < len(cb.cmds) {
+		if end < len(cb.cmds) && cb.cmds[end].barrier && cb.cmds[end].encoder == cb.cmds[start].encoder {
 			d.barriers++
 		}
 		start = end

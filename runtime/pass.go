@@ -110,9 +110,7 @@ func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, er
 	if st.count == 0 {
 		return Submission{}, nil
 	}
-	if err := st.endEncoding(fn); err != nil {
-		return Submission{}, err
-	}
+	st.endEncoding()
 	times, work := rt.newTimes(), st.endWork()
 	seq, err := rt.queue.commit(fn, flight{cb: st.cb, st: st, times: times, trace: work})
 	if err != nil {

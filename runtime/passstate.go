@@ -54,6 +54,7 @@ type passState struct {
 	recording bool
 
 	count         int
+	last          commandKind // of the last command
 	barriers      int
 	barrierWanted bool
 
@@ -66,15 +67,18 @@ type passState struct {
 	cb  mtl.CommandBuffer // borrowed from the pool of the pass
 	enc encoder
 
+	// Recording.
+	cmds     []command
+	binds    []bufferBind
+	tgs      []groupMemory
+	sections []Section
+	names    []boundName
+
 	debug   debugNames
 	inGroup int32       // the group that is open, 0 for none
 	work    *tracedWork // what a trace notes, or nil
 
-	// Recording.
-	cmds  []command
-	binds []bufferBind
-	tgs   []groupMemory
-
+	cmd     command // being added, with its bindings
 	binding [MaxBuffers]bufferBind
 	group   [MaxBuffers]groupMemory
 }
@@ -106,41 +110,31 @@ func (rt *Runtime) newPassState(recording bool) *passState {
 // encoder.
 func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) error {
 	st := p.st
-	conflict := st.barrierWanted
-	tracked := p.rt.cfg.hazards == HazardsTracked
 	n := 0
 	for rest := l.bound; rest != 0; rest &= rest - 1 {
 		slot := bits.TrailingZeros32(rest)
 		b := &l.binds[slot]
 		bind := &st.binding[n]
 		n++
-		bind.slot = uint8(slot)
+		*bind = bufferBind{slot: uint8(slot), n: b.n}
 		switch {
 		case b.kind == kindView:
-			pos := st.use(b.a, b.access&accessWrite != 0, true)
-			if pos < 0 {
+			bind.a, bind.off, bind.access = b.a, uint64(b.off), b.access
+			if bind.use = st.use(b.a, bind.writes(), true); bind.use < 0 {
 				return l.wrong(slot, "memory that was released", "live memory", ErrClosed)
 			}
-			if !st.recording && b.a.host.mapped(b.off, b.off+b.n, b.access&accessWrite != 0) {
+			if st.mapped(bind) {
 				return l.wrong(slot, "memory that the host has mapped", "the end of the mapping", ErrBusy)
 			}
-			b.use = int32(pos)
-			bind.buf, bind.off = b.a.buf, uint64(b.off)
-			if tracked && !conflict {
-				conflict = st.hazards.conflict(pos, b.off, b.off+b.n, b.access&accessWrite != 0)
-			}
+			bind.buf = b.a.buf
 		case b.pool != nil:
 			a := b.pool.store.view.a
-			pos := st.use(a, false, false)
-			if pos < 0 {
+			// A kernel may have written it through its view.
+			bind.a, bind.off, bind.access, bind.fixed = a, uint64(b.place*scalarStride), accessRead, true
+			if bind.use = st.use(a, false, false); bind.use < 0 {
 				return l.wrong(slot, "a scalar of released storage", "live storage", ErrClosed)
 			}
-			// A kernel may have written it through its view.
-			b.use, b.access, b.off = int32(pos), accessRead, b.place*scalarStride
-			bind.buf, bind.off = a.buf, uint64(b.off)
-			if tracked && !conflict {
-				conflict = st.hazards.conflict(pos, b.off, b.off+b.n, false)
-			}
+			bind.buf = a.buf
 		default:
 			c, off, err := st.room(b.n)
 			if err != nil {
@@ -160,28 +154,12 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 		st.group[groups] = groupMemory{uint8(index), l.tg[index]}
 		groups++
 	}
-	if !st.recording && st.cb.IsNil() {
-		if err := st.beginEncoding(l.name); err != nil {
-			return err
-		}
-	}
-
-	// From here on nothing fails.
-	if conflict {
-		st.barriers++
-		st.barrierWanted = false
-		st.hazards.barrier()
-		p.rt.stats.barriers.Add(1)
+	st.cmd = command{pl: pl, grid: grid, threads: threads, exact: exact}
+	if err := st.add(l.name, n, groups); err != nil {
+		return err
 	}
 	for rest := l.bound; rest != 0; rest &= rest - 1 {
-		b := &l.binds[bits.TrailingZeros32(rest)]
-		if b.use >= 0 && tracked {
-			st.hazards.add(int(b.use), b.off, b.off+b.n, b.access&accessRead != 0, b.access&accessWrite != 0)
-		}
-		if b.kind == kindView {
-			st.uses[b.use].note(b.off, b.off+b.n, b.access&accessWrite != 0)
-		}
-		if b.pool != nil {
+		if b := &l.binds[bits.TrailingZeros32(rest)]; b.pool != nil {
 			s := scalarUse{b.pool, b.place}
 			if !st.recording {
 				s.state().open.Add(1)
@@ -189,23 +167,79 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			st.scalars = append(st.scalars, s)
 		}
 	}
-	cmd := command{pl: pl, grid: grid, threads: threads, exact: exact, barrier: conflict, group: st.inGroup}
-	if st.recording {
-		cmd.bind, cmd.binds = len(st.binds), n
-		cmd.tg, cmd.tgs = len(st.tgs), groups
-		st.cmds = append(st.cmds, cmd)
-		st.binds = append(st.binds, st.binding[:n]...)
-		st.tgs = append(st.tgs, st.group[:groups]...)
-	} else {
-		st.enc.encode(&cmd, st.binding[:n], st.group[:groups])
-	}
-	st.count++
 	p.rt.stats.dispatches.Add(1)
 	return nil
 }
 
+// add adds the command in st.cmd, with the first n of st.binding and the first groups of st.group, and the barrier it
+// needs. On an error the pass is as it was.
+func (st *passState) add(fn string, n, groups int) error {
+	cmd := &st.cmd
+	binds, tgs := st.binding[:n], st.group[:groups]
+	tracked := st.rt.cfg.hazards == HazardsTracked
+	// Commands of another kind go into another encoder, which orders them.
+	turn := st.count > 0 && cmd.kind.blit() != st.last.blit()
+	cmd.wanted, cmd.group = st.barrierWanted, st.inGroup
+	cmd.barrier = !turn && (cmd.wanted || tracked && st.hazards.conflicts(binds))
+	if !st.recording {
+		if st.cb.IsNil() {
+			cb, err := st.rt.queue.newCommandBuffer(fn)
+			if err != nil {
+				return err
+			}
+			st.cb = cb
+			labelBuffer(cb, st.debug.label)
+			st.enc.begin(cb, &st.debug, st.work)
+		}
+		if err := st.enc.open(fn, cmd); err != nil {
+			return err
+		}
+	}
+
+	// From here on nothing fails.
+	st.barrierWanted = false
+	if turn || cmd.barrier {
+		st.hazards.barrier()
+	}
+	if cmd.barrier {
+		st.barriers++
+		st.rt.stats.barriers.Add(1)
+		cmd.barrier = st.rt.dropBarrier == nil || !st.rt.dropBarrier(cmd)
+	}
+	if tracked {
+		st.hazards.note(binds)
+	}
+	noteUses(st.uses, binds)
+	if st.recording {
+		cmd.bind, cmd.binds = len(st.binds), n
+		cmd.tg, cmd.tgs = len(st.tgs), groups
+		st.cmds = append(st.cmds, *cmd)
+		st.binds = append(st.binds, binds...)
+		st.tgs = append(st.tgs, tgs...)
+	} else {
+		st.enc.encode(cmd, binds, tgs)
+	}
+	st.last = cmd.kind
+	st.count++
+	return nil
+}
+
+// mapped says whether the host has a mapping that keeps the pass from using the memory.
+func (st *passState) mapped(b *bufferBind) bool {
+	return !st.recording && b.a.host.mapped(b.lo(), b.hi(), b.writes())
+}
+
+// noteUses adds the bytes of one command to the uses of its memory.
+func noteUses(uses []use, binds []bufferBind) {
+	for i := range binds {
+		if b := &binds[i]; b.a != nil && !b.fixed {
+			uses[b.use].note(b.lo(), b.hi(), b.writes())
+		}
+	}
+}
+
 // use notes that the pass uses an allocation, and holds it. It gives the allocation's position, or -1 when it is gone.
-func (st *passState) use(a *allocation, write, counted bool) int {
+func (st *passState) use(a *allocation, write, counted bool) int32 {
 	pos, fresh := st.hazards.pos(a.id)
 	if fresh {
 		if n := len(st.uses); n < cap(st.uses) {
@@ -233,7 +267,7 @@ func (st *passState) use(a *allocation, write, counted bool) int {
 			a.openW.Add(1)
 		}
 	}
-	return pos
+	return int32(pos)
 }
 
 // room finds place for n bytes in the const arena.
@@ -255,28 +289,7 @@ func (st *passState) room(n int) (*chunk, int, error) {
 	return c, 0, nil
 }
 
-// beginEncoding makes the command buffer and the encoder.
-func (st *passState) beginEncoding(fn string) error {
-	cb, err := st.rt.queue.newCommandBuffer(fn)
-	if err != nil {
-		return err
-	}
-	if err := st.enc.begin(fn, cb, &st.debug, st.work); err != nil {
-		return err
-	}
-	labelBuffer(cb, st.debug.label)
-	st.cb = cb
-	return nil
-}
-
-// endEncoding ends the encoder, and says whether everything is in the command buffer.
-func (st *passState) endEncoding(fn string) error {
-	st.enc.end()
-	if st.enc.lost {
-		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDescriptor:", Text: "the command buffer made no encoder"}}
-	}
-	return nil
-}
+func (st *passState) endEncoding() { st.enc.end() }
 
 // close takes back what counts the pass as open. A recording does not count: it runs nothing.
 func (st *passState) close() {
@@ -351,6 +364,11 @@ func (st *passState) recycle() {
 	clear(st.scalars)
 	clear(st.chunks)
 	clear(st.cmds)
+	clear(st.binds)
+	clear(st.binding[:])
+	clear(st.names)
+	clear(st.sections)
+	st.sections, st.names = st.sections[:0], st.names[:0]
 	st.uses, st.scalars, st.chunks = st.uses[:0], st.scalars[:0], st.chunks[:0]
 	st.cmds, st.binds, st.tgs = st.cmds[:0], st.binds[:0], st.tgs[:0]
 	st.cb = mtl.CommandBuffer{}

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ingot-metal/ingot/mtl"
@@ -11,94 +13,97 @@ import (
 
 // A Program is work that was encoded once by [Runtime.Record] and can be submitted any number of times: an indirect
 // command buffer with its pipelines, buffers, barriers and scalars, or, where the device cannot, the list of what to
-// encode again. Either way a replay has the same effect as encoding the work anew.
+// encode again. Either way a replay has the same effect as encoding the work anew. Parts of it can be replayed
+// ([Program.ReplayRange]), memory can be exchanged between replays ([Program.Bind]), and programs can be joined ([Join]).
 //
-// A program keeps the memory that it was recorded with: slices may be released before it. Its methods may be called from
+// A program keeps the memory that it is bound to: slices may be released before it. Its methods may be called from
 // several goroutines, and several replays may be in flight: they take effect one after another.
 type Program struct {
 	rt       *Runtime
-	refs     atomic.Int64 // one for the owner until Release, one for each replay under way or in flight
+	refs     atomic.Int64 // one for the owner until Release, one for each replay under way or in flight, and for each joined program
 	released atomic.Bool
 
-	cmds    []command
-	binds   []bufferBind
-	tgs     []groupMemory
-	uses    []use
-	scalars []scalarUse
-	chunks  []*chunk
+	// What all editions share.
+	tgs        []groupMemory
+	scalars    []scalarUse
+	chunks     []*chunk       // its constants
+	constants  []mtl.Resource // their buffers, and those of parts
+	parts      []*Program     // that it was joined from: they keep their constants for it
+	pipelines  []*pipeline
+	runs       []run
+	dispatches int
+	sections   []Section
+	debug      debugNames
 
-	pipelines []*pipeline
-	barriers  int
-	indirect  []indirectBuffer // none when replays encode again
-	why       string           // why there is none
-	reads     []mtl.Resource   // the buffers that are only read
-	writes    []mtl.Resource   // those that are written
-	prime     bool             // each pipeline is set once more, see DeviceInfo.Primed
-	debug     debugNames
+	mu       sync.Mutex // guards what follows
+	now      *edition   // what replays submit
+	editions []*edition
+	next     draft
 }
 
-// indirectBuffer is an indirect command buffer and the number of commands in it.
-type indirectBuffer struct {
-	mtl mtl.IndirectCommandBuffer
-	n   int
+// run is a stretch of commands of one kind: what goes into one encoder.
+type run struct {
+	first, end int
+	blit       bool
+	ordinal    int // dispatches before it
 }
 
 // newProgram takes over what a recording pass has gathered.
 func newProgram(rt *Runtime, st *passState) (*Program, error) {
-	prog := &Program{rt: rt, barriers: st.barriers, debug: st.debug.clone()}
+	prog := &Program{rt: rt, tgs: slices.Clone(st.tgs), scalars: slices.Clone(st.scalars), debug: st.debug.clone()}
 	prog.refs.Store(1)
-	prog.cmds = append(prog.cmds, st.cmds...)
-	prog.binds = append(prog.binds, st.binds...)
-	prog.tgs = append(prog.tgs, st.tgs...)
-	prog.scalars = append(prog.scalars, st.scalars...)
-	seen := map[*pipeline]bool{}
-	for i := range prog.cmds {
-		if pl := prog.cmds[i].pl; !seen[pl] {
-			seen[pl] = true
-			prog.pipelines = append(prog.pipelines, pl)
+	prog.sections = endSections(slices.Clone(st.sections), len(st.cmds))
+	for _, c := range st.chunks {
+		prog.constants = append(prog.constants, c.buf.Resource)
+	}
+	ed := &edition{prog: prog, cmds: slices.Clone(st.cmds), binds: slices.Clone(st.binds), names: slices.Clone(st.names), barriers: st.barriers}
+	for _, u := range st.uses {
+		if u.a != nil {
+			ed.uses = append(ed.uses, u)
 		}
 	}
-	prog.listResources(st)
-	if len(prog.cmds) > 0 {
-		if prog.why = prog.unfit(); prog.why == "" {
-			if err := prog.build(); err != nil {
-				prog.dropIndirect()
-				prog.why = err.Error()
-			}
-		}
-		if prog.why != "" {
-			rt.cfg.log.Warn("program is encoded again on each replay", "reason", prog.why, "commands", len(prog.cmds))
-		}
-	}
-	if !rt.keepProgram(prog) {
-		prog.dropIndirect()
+	if !prog.begin(ed) {
 		return nil, &Error{Func: "Runtime.Record", Err: ErrClosed}
 	}
 	// The references and the chunks of the pass are the program's from here on.
-	for _, u := range st.uses {
-		if u.a != nil {
-			prog.uses = append(prog.uses, u)
-		}
-	}
-	prog.chunks = append(prog.chunks, st.chunks...)
+	prog.chunks = slices.Clone(st.chunks)
 	st.handOver()
-	rt.stats.programs.Add(1)
 	return prog, nil
 }
 
-// listResources sorts the buffers by what the program does to them. An allocation has one buffer.
-func (prog *Program) listResources(st *passState) {
-	for _, u := range st.uses {
-		switch {
-		case u.a == nil:
-		case u.write:
-			prog.writes = append(prog.writes, u.a.buf.Resource)
-		default:
-			prog.reads = append(prog.reads, u.a.buf.Resource)
-		}
+// begin makes ed the program's first edition. It is false when the runtime is closed, and nothing is kept then.
+func (prog *Program) begin(ed *edition) bool {
+	prog.outline(ed.cmds)
+	ed.listResources()
+	ed.build()
+	prog.now, prog.editions = ed, []*edition{ed}
+	if ed.why != "" && len(ed.cmds) > 0 && prog.dispatches > 0 {
+		prog.rt.cfg.log.Warn("program is encoded again on each replay", "reason", ed.why, "commands", len(ed.cmds))
 	}
-	for _, c := range st.chunks {
-		prog.reads = append(prog.reads, c.buf.Resource)
+	if !prog.rt.keepProgram(prog) {
+		ed.dropIndirect()
+		return false
+	}
+	prog.rt.stats.programs.Add(1)
+	return true
+}
+
+// outline notes what does not depend on the memory.
+func (prog *Program) outline(cmds []command) {
+	seen := map[*pipeline]bool{}
+	for i := range cmds {
+		cmd := &cmds[i]
+		if n := len(prog.runs); n == 0 || prog.runs[n-1].blit != cmd.kind.blit() {
+			prog.runs = append(prog.runs, run{first: i, blit: cmd.kind.blit(), ordinal: prog.dispatches})
+		}
+		prog.runs[len(prog.runs)-1].end = i + 1
+		if cmd.kind == kindDispatch {
+			prog.dispatches++
+			if !seen[cmd.pl] {
+				seen[cmd.pl] = true
+				prog.pipelines = append(prog.pipelines, cmd.pl)
+			}
+		}
 	}
 }
 
@@ -106,104 +111,73 @@ func (prog *Program) listResources(st *passState) {
 // nothing.
 func (prog *Program) Replay() (Submission, error) {
 	const fn = "Program.Replay"
-	if prog == nil || prog.released.Load() || !prog.hold() {
-		return Submission{}, &Error{Func: fn, Have: "a program that was released", Need: "a live program", Err: ErrClosed}
-	}
-	rt := prog.rt
-	if err := rt.enter(fn); err != nil {
-		prog.unref()
+	if err := prog.enter(fn); err != nil {
 		return Submission{}, err
 	}
-	defer rt.leave()
-	if len(prog.cmds) == 0 {
+	defer prog.rt.leave()
+	ed := prog.take()
+	return prog.replay(fn, ed, 0, len(ed.cmds))
+}
+
+// ReplayRange is Replay for the commands from i up to j, counted from 0 in the order of recording: dispatches, copies
+// and fills. The range of a section is what [Program.Section] returns. Work that was submitted before comes first, as always.
+func (prog *Program) ReplayRange(i, j int) (Submission, error) {
+	const fn = "Program.ReplayRange"
+	if err := prog.enter(fn); err != nil {
+		return Submission{}, err
+	}
+	defer prog.rt.leave()
+	ed := prog.take()
+	if i < 0 || j < i || j > len(ed.cmds) {
+		n := len(ed.cmds)
+		prog.put(ed)
+		prog.unref()
+		return Submission{}, &Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("a program of %d commands", n), Need: "0 <= i <= j <= commands", Err: ErrShape}
+	}
+	return prog.replay(fn, ed, i, j)
+}
+
+// dispatchesIn counts the dispatches among commands first to end.
+func (prog *Program) dispatchesIn(first, end int) (n int) {
+	for _, r := range prog.runs {
+		if lo, hi := max(r.first, first), min(r.end, end); lo < hi && !r.blit {
+			n += hi - lo
+		}
+	}
+	return n
+}
+
+// enter begins the use of a live program of a runtime that is open: it holds the program, and the runtime must be left.
+func (prog *Program) enter(fn string) error {
+	if prog == nil || prog.rt == nil || prog.released.Load() || !prog.hold() {
+		return &Error{Func: fn, Have: "a program that was released", Need: "a live program", Err: ErrClosed}
+	}
+	if err := prog.rt.enter(fn); err != nil {
+		prog.unref()
+		return err
+	}
+	return nil
+}
+
+// replay submits commands of an edition that was taken, of a program that is held.
+func (prog *Program) replay(fn string, ed *edition, first, end int) (Submission, error) {
+	defer prog.put(ed)
+	if first == end {
 		prog.unref()
 		return Submission{}, nil
 	}
 	pool := objc.NewPool()
 	defer pool.Drain()
-	times, work := rt.newTimes(), rt.traceWork("replay")
-	seq, err := prog.submit(fn, times, work)
+	times, work := prog.rt.newTimes(), prog.rt.traceWork("replay")
+	seq, err := ed.submit(fn, first, end, times, work)
 	if err != nil {
 		work.dropped()
 		prog.unref()
 		return Submission{}, err
 	}
-	rt.stats.replays.Add(1)
-	rt.stats.replayed.Add(uint64(len(prog.cmds)))
-	return Submission{rt, seq, times}, nil
-}
-
-// submit encodes and commits. The reference of the caller goes to the queue.
-func (prog *Program) submit(fn string, times *gpuTimes, work *tracedWork) (uint64, error) {
-	cb, err := prog.rt.queue.newCommandBuffer(fn)
-	if err != nil {
-		return 0, err
-	}
-	if work != nil {
-		labelBuffer(cb, prog.debug.label)
-		work.named(prog.debug)
-	}
-	switch {
-	case len(prog.indirect) == 0:
-		err = prog.encodeAgain(fn, cb, work)
-	case work.timesKernels():
-		err = prog.executeTimed(fn, cb, work)
-	default:
-		err = prog.execute(fn, cb)
-	}
-	if err != nil {
-		return 0, err
-	}
-	work.ended(len(prog.cmds))
-	return prog.rt.queue.commit(fn, flight{cb: cb, prog: prog, times: times, trace: work})
-}
-
-// execute encodes the execution of the indirect command buffers.
-func (prog *Program) execute(fn string, cb mtl.CommandBuffer) error {
-	enc := concurrentEncoder(cb)
-	if enc.IsNil() {
-		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDispatchType:", Text: "the command buffer made no encoder"}}
-	}
-	prog.prepare(enc, prog.pipelines)
-	for i := range prog.indirect {
-		if i > 0 {
-			// Barriers inside an indirect command buffer order the commands of that one.
-			enc.MemoryBarrierWithScope(mtl.BarrierScopeBuffers)
-		}
-		enc.ExecuteCommandsInBuffer(prog.indirect[i].mtl, mtl.Range{Location: 0, Length: uint(prog.indirect[i].n)})
-	}
-	enc.EndEncoding()
-	return nil
-}
-
-// declareAtOnce is how many resources one message declares: so many fit into the memory that messages are made in without
-// an allocation.
-const declareAtOnce = 512
-
-func declare(enc mtl.ComputeCommandEncoder, resources []mtl.Resource, usage mtl.ResourceUsage) {
-	for len(resources) > 0 {
-		n := min(len(resources), declareAtOnce)
-		enc.UseResources(resources[:n], usage)
-		resources = resources[n:]
-	}
-}
-
-func declarations(resources []mtl.Resource) int {
-	return (len(resources) + declareAtOnce - 1) / declareAtOnce
-}
-
-// encodeAgain encodes the recorded list.
-func (prog *Program) encodeAgain(fn string, cb mtl.CommandBuffer, work *tracedWork) error {
-	st := prog.rt.newPassState(false) // for its encoder
-	defer st.recycle()
-	if err := st.enc.begin(fn, cb, &prog.debug, work); err != nil {
-		return err
-	}
-	for i := range prog.cmds {
-		cmd := &prog.cmds[i]
-		st.enc.encode(cmd, prog.binds[cmd.bind:cmd.bind+cmd.binds], prog.tgs[cmd.tg:cmd.tg+cmd.tgs])
-	}
-	return st.endEncoding(fn)
+	prog.rt.stats.replays.Add(1)
+	prog.rt.stats.replayed.Add(uint64(prog.dispatchesIn(first, end)))
+	return Submission{prog.rt, seq, times}, nil
 }
 
 // Run replays the program and waits for it.
@@ -217,37 +191,60 @@ func (prog *Program) Run() error {
 
 // Indirect says whether replays execute an indirect command buffer, and if not, why not.
 func (prog *Program) Indirect() (ok bool, why string) {
-	if prog == nil {
+	if prog == nil || prog.rt == nil {
 		return false, "no program"
 	}
-	return len(prog.indirect) > 0, prog.why
+	prog.mu.Lock()
+	defer prog.mu.Unlock()
+	return len(prog.now.indirect) > 0, prog.now.why
 }
 
 // ProgramStats are facts of a program.
 type ProgramStats struct {
-	Commands        int // dispatches
-	Barriers        int // between them
+	Commands int // dispatches, copies and fills
+	Blits    int // of which copies and fills
+	Barriers int // between them
+	// Encoders is how many a replay makes: one, and another at each change between dispatches and blits, and at each
+	// barrier between blits.
+	Encoders        int
 	Pipelines       int // different ones
 	Buffers         int // that a replay declares
 	IndirectBuffers int // 0 when replays encode again
 	// Messages is how many Metal messages a replay sends from the making of its command buffer to its commit.
 	// It is 0 when replays encode again.
 	Messages int
+	// Editions is how many sets of memory the program is encoded for: 1, and up to 4 after [Program.Bind].
+	Editions int
 }
 
 // Stats are facts of the program, none of a nil one.
 func (prog *Program) Stats() ProgramStats {
-	if prog == nil {
+	if prog == nil || prog.rt == nil {
 		return ProgramStats{}
 	}
-	s := ProgramStats{Commands: len(prog.cmds), Barriers: prog.barriers, Pipelines: len(prog.pipelines),
-		Buffers: len(prog.reads) + len(prog.writes), IndirectBuffers: len(prog.indirect)}
-	if n := len(prog.indirect); n > 0 {
-		s.Messages = 5 + 2*n - 1 // command buffer, encoder, end, signal, commit; executions and barriers between them
-		s.Messages += declarations(prog.reads) + declarations(prog.writes)
-		if prog.prime {
-			s.Messages += 2 * len(prog.pipelines)
+	prog.mu.Lock()
+	defer prog.mu.Unlock()
+	ed := prog.now
+	s := ProgramStats{Commands: len(ed.cmds), Blits: len(ed.cmds) - prog.dispatches, Barriers: ed.barriers, Pipelines: len(prog.pipelines),
+		Buffers: len(ed.reads) + len(ed.writes) + len(prog.constants), IndirectBuffers: len(ed.indirect), Editions: len(prog.editions)}
+	messages := 3 // command buffer, signal, commit
+	for _, r := range prog.runs {
+		s.Encoders++
+		messages += 2 // and its end
+		if !r.blit {
+			messages += ed.executions(r.ordinal, r.end-r.first)
+			continue
 		}
+		messages += r.end - r.first
+		for i := r.first + 1; i < r.end; i++ {
+			if ed.cmds[i].barrier {
+				s.Encoders++
+				messages += 2
+			}
+		}
+	}
+	if len(ed.indirect) > 0 {
+		s.Messages = messages
 	}
 	return s
 }
@@ -278,22 +275,14 @@ func (prog *Program) unref() {
 		return
 	}
 	prog.rt.forgetProgram(prog)
-	prog.dropIndirect()
-	for _, u := range prog.uses {
-		u.a.unref()
+	for _, ed := range prog.editions {
+		ed.free()
 	}
 	prog.rt.arena.give(prog.chunks)
-}
-
-func (prog *Program) dropIndirect() {
-	for _, b := range prog.indirect {
-		b.mtl.Release()
+	for _, p := range prog.parts {
+		p.unref()
 	}
-	prog.indirect = nil
 }
-
-// committed notes on everything used that submission seq uses it.
-func (prog *Program) committed(seq uint64) { markUses(prog.uses, prog.scalars, seq) }
 
 // String describes the program in a line.
 func (prog *Program) String() string {

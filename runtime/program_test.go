@@ -155,7 +155,7 @@ func TestProgramFacts(t *testing.T) {
 	ok, why := prog.Indirect()
 	require.True(t, ok)
 	require.Empty(t, why)
-	require.Equal(t, ProgramStats{Commands: 4, Barriers: 2, Pipelines: 3, Buffers: 3, IndirectBuffers: 1, Messages: 8}, prog.Stats())
+	require.Equal(t, ProgramStats{Commands: 4, Barriers: 2, Pipelines: 3, Encoders: 1, Buffers: 3, IndirectBuffers: 1, Messages: 8, Editions: 1}, prog.Stats())
 	require.Equal(t, "program of 4 commands, 2 barriers, indirect", prog.String())
 	require.NoError(t, prog.Run())
 	n, barriers := d.counts()

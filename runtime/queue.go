@@ -24,10 +24,10 @@ const (
 type flight struct {
 	cb    mtl.CommandBuffer // retained
 	st    *passState        // what a direct pass uses, nil for a replay
+	ed    *edition          // what a replay uses, nil for a direct pass
 	times *gpuTimes         // to be filled in, or nil
 	trace *tracedWork       // what a trace notes of it, or nil
 	uses  []use             // the memory of either, as it was when it was committed
-	prog  *Program          // what a replay uses, nil for a direct pass
 	lane  *lane             // of a stream, nil for the runtime's own work
 	// producers are the submissions that last wrote to what this one uses and are in flight or have failed.
 	producers []uint64
@@ -97,7 +97,7 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 	return cb, nil
 }
 
-// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.prog. It refuses work of the
+// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.ed. It refuses work of the
 // runtime's own that uses memory which failed work wrote; work of a stream then fails when it has completed.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
 	span := q.rt.traceHost()
@@ -105,7 +105,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	if f.st != nil {
 		f.uses, scalars = f.st.uses, f.st.scalars
 	} else {
-		f.uses, scalars = f.prog.uses, f.prog.scalars
+		f.uses, scalars = f.ed.uses, f.ed.prog.scalars
 		announce(f.uses, scalars, 1)
 		defer announce(f.uses, scalars, -1)
 	}
@@ -130,7 +130,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	if f.st != nil {
 		f.st.committed(seq)
 	} else {
-		f.prog.committed(seq)
+		f.ed.committed(seq)
 	}
 	q.rt.resident.flush()
 	f.cb.Retain()
@@ -224,9 +224,9 @@ func (q *queue) giveBack(f *flight) {
 		f.st.completed()
 		f.st = nil
 	}
-	if f.prog != nil {
-		f.prog.unref()
-		f.prog = nil
+	if f.ed != nil {
+		f.ed.prog.unref()
+		f.ed = nil
 	}
 	f.lane = nil
 }

@@ -38,6 +38,9 @@ type Runtime struct {
 	states   passStates
 	stats    counters
 
+	// dropBarrier is for tests: it says of a barrier that is needed whether to leave it out.
+	dropBarrier func(*command) bool
+
 	closed atomic.Bool
 	failed atomic.Pointer[Error]
 

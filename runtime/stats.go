@@ -8,7 +8,7 @@ import (
 // counters count what a runtime does.
 type counters struct {
 	passes, submissions, replays, programs  atomic.Uint64
-	dispatches, barriers, waits             atomic.Uint64
+	dispatches, blits, barriers, waits      atomic.Uint64
 	pipelines, allocations, buffers         atomic.Uint64
 	replayed, waited                        atomic.Uint64
 	bytesAllocated, bytesRead, bytesWritten atomic.Uint64
@@ -23,6 +23,8 @@ type Stats struct {
 	Programs uint64
 	// Dispatches and Barriers were encoded, in passes and recordings; replays do not count.
 	Dispatches, Barriers uint64
+	// Blits are the copies and fills that were encoded.
+	Blits uint64
 	// Replayed is how many dispatches were executed by replays.
 	Replayed uint64
 	// Waits is how often something waited for the device, WaitTime how long in all.
@@ -47,7 +49,7 @@ func (rt *Runtime) Stats() Stats {
 	c := &rt.stats
 	s := Stats{
 		Passes: c.passes.Load(), Replays: c.replays.Load(), Submissions: c.submissions.Load(), Programs: c.programs.Load(),
-		Dispatches: c.dispatches.Load(), Barriers: c.barriers.Load(), Waits: c.waits.Load(),
+		Dispatches: c.dispatches.Load(), Blits: c.blits.Load(), Barriers: c.barriers.Load(), Waits: c.waits.Load(),
 		Pipelines: c.pipelines.Load(), Allocations: c.allocations.Load(), Buffers: c.buffers.Load(),
 		Replayed: c.replayed.Load(), WaitTime: time.Duration(c.waited.Load()),
 		BytesAllocated: c.bytesAllocated.Load(), BytesRead: c.bytesRead.Load(), BytesWritten: c.bytesWritten.Load(),

@@ -102,87 +102,32 @@ func (e *encoder) stampsOf(cmd *command) stamps {
 	if !e.work.timesKernels() || e.work.apart() {
 		return stamps{}
 	}
-	b, first, _ := e.work.kernel(cmd.pl.info.name, cmd.group)
+	b, first, _ := e.work.kernel(cmd.pl.info.name, cmd.group, e.count)
 	return stamps{b, first}
 }
 
-// apart begins an encoder for one command, if it is to be timed and the device samples between encoders only. Metal
-// orders encoders whose work uses the same memory.
-func (e *encoder) apart(cmd *command) {
-	if !e.work.apart() {
-		return
-	}
-	if !e.mtl.IsNil() {
-		e.enter(0)
-		e.mtl.EndEncoding()
-	}
-	next := encoder{cb: e.cb, debug: e.debug, posted: e.posted, count: e.count, work: e.work, lost: e.lost}
-	next.mtl = e.work.encoder(e.cb, cmd.pl.info.name, cmd.group)
-	next.lost = next.lost || next.mtl.IsNil()
-	next.label(cmd.pl.info.name)
-	*e = next
-}
-
-// executeTimed encodes the execution of the indirect commands one by one, each with its samples.
-func (prog *Program) executeTimed(fn string, cb mtl.CommandBuffer, work *tracedWork) error {
-	var enc mtl.ComputeCommandEncoder
-	refused := func() error {
-		return &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDescriptor:", Text: "the command buffer made no encoder"}}
-	}
-	apart := work.apart()
-	if !apart {
-		if enc = concurrentEncoder(cb); enc.IsNil() {
-			return refused()
+// executeTimed encodes the execution of indirect commands one by one, each with its samples: commands first to end, of
+// which the first is the dispatch with the number ordinal.
+func (ed *edition) executeTimed(fn string, enc *encoder, ordinal, first, end int) error {
+	for i := first; i < end; i++ {
+		cmd := &ed.cmds[i]
+		if err := enc.open(fn, cmd); err != nil {
+			return err
 		}
-		prog.prepare(enc, prog.pipelines)
-	}
-	for i := range prog.cmds {
-		cmd := &prog.cmds[i]
-		var stamp stamps
-		if apart {
-			if enc = work.encoder(cb, cmd.pl.info.name, cmd.group); enc.IsNil() {
-				return refused()
-			}
-			enc.SetLabel(cmd.pl.info.name)
-			prog.prepare(enc, []*pipeline{cmd.pl})
-		} else {
-			stamp.buffer, stamp.first, _ = work.kernel(cmd.pl.info.name, cmd.group)
-			enc.MemoryBarrierWithScope(mtl.BarrierScopeBuffers)
+		stamp := enc.stampsOf(cmd)
+		switch {
+		case enc.work.apart():
+			ed.prepare(enc.mtl, []*pipeline{cmd.pl})
+		case i == first:
+			ed.prepare(enc.mtl, ed.prog.pipelines)
+		default:
+			enc.barrier()
 		}
-		b, at := prog.place(i)
-		stamp.take(enc, 0)
-		enc.ExecuteCommandsInBuffer(b, mtl.Range{Location: uint(at), Length: 1})
-		stamp.take(enc, 1)
-		if apart {
-			enc.EndEncoding()
-		}
-	}
-	if !apart {
-		enc.EndEncoding()
+		b, at := ed.place(ordinal + i - first)
+		enc.mark(cmd)
+		stamp.take(enc.mtl, 0)
+		enc.mtl.ExecuteCommandsInBuffer(b.mtl, mtl.Range{Location: uint(at), Length: 1})
+		stamp.take(enc.mtl, 1)
 	}
 	return nil
-}
-
-// place is where command i is among the indirect command buffers.
-func (prog *Program) place(i int) (mtl.IndirectCommandBuffer, int) {
-	for _, b := range prog.indirect {
-		if i < b.n {
-			return b.mtl, i
-		}
-		i -= b.n
-	}
-	return mtl.IndirectCommandBuffer{}, 0
-}
-
-// prepare does what an encoder needs before it executes commands with some pipelines.
-func (prog *Program) prepare(enc mtl.ComputeCommandEncoder, pipelines []*pipeline) {
-	if prog.prime {
-		for _, pl := range pipelines {
-			enc.SetComputePipelineState(pl.state)
-			enc.DispatchThreadgroups(mtl.Size{}, mtl.Size{})
-		}
-	}
-	// What indirect commands use is neither resident nor tracked unless the encoder is told.
-	declare(enc, prog.reads, mtl.ResourceUsageRead)
-	declare(enc, prog.writes, mtl.ResourceUsageRead|mtl.ResourceUsageWrite)
 }

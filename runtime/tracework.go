@@ -19,14 +19,15 @@ type tracedWork struct {
 	kernels []tracedKernel
 	samples []mtl.CounterSampleBuffer
 	desc    mtl.ComputePassDescriptor
-	count   int // dispatches
+	count   int // commands
 }
 
 // tracedKernel is a dispatch; its times are samples 2i and 2i+1 of all buffers in turn, if it is timed.
 type tracedKernel struct {
-	name  string
-	group int32
-	timed bool
+	name   string
+	group  int32
+	number int // of the command
+	timed  bool
 }
 
 // traceWork begins to note a submission, nil without a trace. It must end with completed or dropped.
@@ -48,7 +49,7 @@ func (w *tracedWork) timesKernels() bool { return w != nil && w.trace.sampler.on
 func (w *tracedWork) apart() bool { return w.timesKernels() && !w.trace.sampler.dispatches }
 
 // kernel notes a dispatch and says where its samples go, nowhere if there is no buffer for them.
-func (w *tracedWork) kernel(name string, group int32) (b mtl.CounterSampleBuffer, first uint, ok bool) {
+func (w *tracedWork) kernel(name string, group int32, number int) (b mtl.CounterSampleBuffer, first uint, ok bool) {
 	i := 2 * len(w.kernels)
 	if i/samplesInBuffer == len(w.samples) {
 		t := w.trace
@@ -61,20 +62,20 @@ func (w *tracedWork) kernel(name string, group int32) (b mtl.CounterSampleBuffer
 		w.samples = append(w.samples, b) // nil if there is none: these dispatches have no times
 	}
 	b = w.samples[i/samplesInBuffer]
-	w.kernels = append(w.kernels, tracedKernel{name, group, !b.IsNil()})
+	w.kernels = append(w.kernels, tracedKernel{name, group, number, !b.IsNil()})
 	return b, uint(i % samplesInBuffer), !b.IsNil()
 }
 
 // encoder makes an encoder for one dispatch, which is sampled at both ends. It is borrowed.
-func (w *tracedWork) encoder(cb mtl.CommandBuffer, name string, group int32) mtl.ComputeCommandEncoder {
-	b, first, ok := w.kernel(name, group)
+func (w *tracedWork) encoder(fn string, cb mtl.CommandBuffer, name string, group int32, number int) (mtl.ComputeCommandEncoder, error) {
+	b, first, ok := w.kernel(name, group, number)
 	if !ok {
-		return concurrentEncoder(cb)
+		return concurrentEncoder(fn, cb)
 	}
 	if w.desc.IsNil() {
 		desc, err := mtl.NewComputePassDescriptor(w.trace.rt.dev)
 		if err != nil {
-			return mtl.ComputeCommandEncoder{}
+			return mtl.ComputeCommandEncoder{}, &Error{Func: fn, Err: because(ErrDevice, err)}
 		}
 		desc.SetDispatchType(mtl.DispatchTypeConcurrent)
 		w.desc = desc
@@ -83,10 +84,14 @@ func (w *tracedWork) encoder(cb mtl.CommandBuffer, name string, group int32) mtl
 	a.SetSampleBuffer(b)
 	a.SetStartOfEncoderSampleIndex(first)
 	a.SetEndOfEncoderSampleIndex(first + 1)
-	return cb.ComputeCommandEncoderWithDescriptor(w.desc)
+	e := cb.ComputeCommandEncoderWithDescriptor(w.desc)
+	if e.IsNil() {
+		return e, &Error{Func: fn, Err: &DeviceError{Op: "computeCommandEncoderWithDescriptor:", Text: "the command buffer made no encoder"}}
+	}
+	return e, nil
 }
 
-// ended notes that so many dispatches have been encoded.
+// ended notes that so many commands have been encoded.
 func (w *tracedWork) ended(count int) {
 	if w != nil {
 		w.encoded, w.count = time.Now(), count
@@ -194,7 +199,7 @@ func (w *tracedWork) place(seq uint64, stamps []uint64, at func(uint64) time.Dur
 		}
 		measured = true
 		from, to := at(first), at(last)
-		for ; post < len(w.debug.posts) && w.debug.posts[post].before <= i; post++ {
+		for ; post < len(w.debug.posts) && w.debug.posts[post].before <= k.number; post++ {
 			t.add(traceEvent{lane: laneKernels, post: true, name: w.debug.posts[post].name, start: from, end: from, seq: seq})
 		}
 		t.add(traceEvent{lane: laneKernels, name: k.name, start: from, end: to, seq: seq, group: groupPath(w.debug.groups, k.group)})
