@@ -13,7 +13,7 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-// step is one dispatch of a random program over a few slices.
+// step is one dispatch, copy or fill of a random program over a few slices.
 type step struct {
 	op             int
 	dst, src       int // slices
@@ -25,13 +25,23 @@ func randomSteps(rng *rand.Rand, slices, length int) []step {
 	steps := make([]step, 1+rng.IntN(12))
 	for i := range steps {
 		n := 1 + rng.IntN(length/2)
-		steps[i] = step{op: rng.IntN(3), dst: rng.IntN(slices), src: rng.IntN(slices), size: n,
+		steps[i] = step{op: rng.IntN(5), dst: rng.IntN(slices), src: rng.IntN(slices), size: n,
 			dlo: rng.IntN(length - n + 1), slo: rng.IntN(length - n + 1), v: rng.Uint32()}
-		if s := &steps[i]; s.op == 1 && s.src == s.dst && s.slo < s.dlo+n && s.dlo < s.slo+n {
+		if s := &steps[i]; (s.op == 1 || s.op == 3) && s.src == s.dst && s.slo < s.dlo+n && s.dlo < s.slo+n {
 			s.op = 2 // a copy onto itself is not defined
 		}
 	}
 	return steps
+}
+
+// dispatches counts the steps that are no blits.
+func dispatches(steps []step) (n int) {
+	for _, s := range steps {
+		if s.op < 3 {
+			n++
+		}
+	}
+	return n
 }
 
 func encodeSteps(p *Pass, x []Slice[uint32], steps []step) error {
@@ -43,6 +53,10 @@ func encodeSteps(p *Pass, x []Slice[uint32], steps []step) error {
 			err = fill(p, dst, s.v)
 		case 1:
 			err = duplicate(p, dst, x[s.src].Slice(s.slo, s.slo+s.size))
+		case 3:
+			err = p.Copy(dst.View(), x[s.src].Slice(s.slo, s.slo+s.size).View())
+		case 4:
+			err = p.Fill(dst.View(), byte(s.v))
 		default:
 			err = bump(p, dst, s.v)
 		}
@@ -62,8 +76,12 @@ func hostSteps(x [][]uint32, steps []step) {
 			for i := range dst {
 				dst[i] = s.v
 			}
-		case 1:
+		case 1, 3:
 			copy(dst, x[s.src][s.slo:s.slo+s.size])
+		case 4:
+			for i := range dst {
+				dst[i] = s.v & 255 * 0x01010101
+			}
 		default:
 			for i := range dst {
 				dst[i] = 3*dst[i] + s.v
