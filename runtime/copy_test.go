@@ -143,3 +143,17 @@ func TestNoBlitEncoder(t *testing.T) {
 	require.Equal(t, []uint32{13}, contents(t, x))
 	require.NoError(t, prog.Run())
 }
+
+// Blits of different memory have nothing to do with each other, at whatever offsets.
+func TestBlitsApart(t *testing.T) {
+	rt := new(fake).open(t)
+	x, y, z := sliceOf(t, rt, 1, 2), sliceOf(t, rt, 3, 4), sliceOf(t, rt, 0, 0)
+	require.NoError(t, rt.Run(func(p *Pass) error {
+		require.NoError(t, errors.Join(p.Fill(x.View(), 1), p.Fill(y.View(), 2), p.Fill(z.Slice(0, 1).View(), 3)))
+		require.Zero(t, p.Barriers())
+		require.NoError(t, p.Copy(z.Slice(1, 2).View(), y.Slice(0, 1).View()))
+		require.Equal(t, 1, p.Barriers())
+		return nil
+	}))
+	require.Equal(t, []uint32{0x03030303, 0x02020202}, contents(t, z))
+}
