@@ -186,8 +186,9 @@ func (rt *Runtime) wrapMemory(fn string, mem []byte, readOnly bool, done func())
 		return refuse("no memory", "at least one page", ErrShape)
 	case uintptr(base)%uintptr(page) != 0 || len(mem)%page != 0:
 		return refuse(fmt.Sprintf("%d bytes at %#x", len(mem), base), fmt.Sprintf("whole pages of %d", page), ErrShape)
-	case len(mem) > rt.limits.buffer:
-		return refuse(fmt.Sprintf("%d bytes", len(mem)), fmt.Sprintf("at most %d, the longest buffer of the device", rt.limits.buffer), ErrLimit)
+	}
+	if e := rt.tooLong(fn, len(mem)); e != nil {
+		return nil, e
 	}
 	rt.life.RLock()
 	defer rt.life.RUnlock()

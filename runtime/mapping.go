@@ -42,6 +42,7 @@ func mapSlice[T Element](fn string, s Slice[T], write bool) (*Mapping[T], error)
 		return nil, &Error{Func: fn, Have: "memory that was released", Need: "live memory", Err: ErrClosed}
 	}
 	r := v.hostRange(write)
+	r.writes, r.renews = false, false // it shows what is there
 	if err := v.a.begin(fn, r); err != nil {
 		v.a.unref()
 		return nil, err

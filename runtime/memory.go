@@ -39,8 +39,8 @@ type memory struct {
 // newBuffer makes a buffer of exactly n bytes within the budget. When there is not enough memory left, it gives up what
 // the pool keeps and tries once more.
 func (rt *Runtime) newBuffer(fn string, n int, storage Storage) (deviceBuffer, error) {
-	if n > rt.limits.buffer {
-		return deviceBuffer{}, &Error{Func: fn, Have: fmt.Sprintf("%d bytes", n), Need: fmt.Sprintf("at most %d, the longest buffer of the device", rt.limits.buffer), Err: ErrLimit}
+	if e := rt.tooLong(fn, n); e != nil {
+		return deviceBuffer{}, e
 	}
 	if e := rt.reserve(fn, n); e != nil {
 		return deviceBuffer{}, e
@@ -66,6 +66,13 @@ func (rt *Runtime) newBuffer(fn string, n int, storage Storage) (deviceBuffer, e
 	rt.resident.add(b, n)
 	rt.stats.buffers.Add(1)
 	return d, nil
+}
+
+func (rt *Runtime) tooLong(fn string, n int) *Error {
+	if n <= rt.limits.buffer {
+		return nil
+	}
+	return &Error{Func: fn, Have: fmt.Sprintf("%d bytes", n), Need: fmt.Sprintf("at most %d, the longest buffer of the device", rt.limits.buffer), Err: ErrLimit}
 }
 
 // reserve counts n bytes as held before they are allocated, unless that exceeds the budget even without what the pool
@@ -138,6 +145,9 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 	defer rt.life.RUnlock()
 	if e := rt.unusable(); e != nil {
 		return nil, &Error{Func: fn, Err: e}
+	}
+	if e := rt.tooLong(fn, n); e != nil { // before it is rounded up
+		return nil, e
 	}
 	span := rt.traceHost()
 	class := rt.classOf(n, storage)

@@ -53,7 +53,7 @@ func (t *TempArena) generation() *allocation {
 	o := t.own
 	o.refs.Add(1)
 	a := &allocation{rt: o.rt, buf: o.buf, base: o.base, storage: o.storage, size: o.size, of: o, drop: o.unref}
-	// Clearing may be pending.
+	// Clearing may be pending, or have failed.
 	a.lastUse.Store(o.lastUse.Load())
 	a.lastW.Store(o.lastW.Load())
 	o.rt.enlist(a)
@@ -105,7 +105,7 @@ func (t *TempArena) invalid(fn string) *Error {
 }
 
 // Reset takes all temporaries back and clears their memory for the next ones. It first waits for the submitted work that
-// uses them, and returns that work's error if it failed. It returns [ErrBusy], and nothing changes, while a pass that uses
+// uses them; whether that failed matters only if the runtime has become unusable. It returns [ErrBusy], and nothing changes, while a pass that uses
 // one is being encoded, a program that was recorded with one lives, or one is mapped.
 func (t *TempArena) Reset() error {
 	const fn = "TempArena.Reset"
@@ -133,18 +133,15 @@ func (t *TempArena) Reset() error {
 		return &Error{Func: fn, Have: "temporaries in use by a pass that is being encoded, a program, or the host", Need: "none in use", Err: ErrBusy}
 	}
 	old := t.now
-	old.released.Store(true)
-	raise(&t.own.lastUse, old.lastUse.Load())
-	raise(&t.own.lastW, old.lastW.Load())
-	used := t.used
-	t.used = 0
-	err := t.rt.zero(fn, t.own, 0, used)
-	t.now = t.generation()
-	t.rt.recycle(old)
-	if err != nil { // they would not be zero
-		t.release()
+	t.own.lastW.Store(0) // failures of before concern nobody any more
+	if err := t.rt.zero(fn, t.own, 0, t.used); err != nil {
+		old.refs.Store(1)
 		return err
 	}
+	old.released.Store(true)
+	t.used = 0
+	t.now = t.generation()
+	t.rt.recycle(old)
 	return nil
 }
 
@@ -177,16 +174,11 @@ func (t *TempArena) Release() error {
 	if e := t.invalid(fn); e != nil {
 		return e
 	}
-	t.release()
-	return nil
-}
-
-// release gives up the owner's references. The lock is held.
-func (t *TempArena) release() {
 	t.released = true
 	for _, a := range []*allocation{t.now, t.own} {
 		if !a.released.Swap(true) {
 			a.unref()
 		}
 	}
+	return nil
 }

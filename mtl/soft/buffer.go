@@ -96,8 +96,15 @@ func (b *buffer) Dealloc() {
 
 func bufferMethods() methods[*buffer] {
 	m := methods[*buffer]{
-		"length":   func(b *buffer, c *objc.Call) { c.Return(uintptr(len(b.mem))) },
-		"contents": func(b *buffer, c *objc.Call) { c.Return(address(b.host)) },
+		"length": func(b *buffer, c *objc.Call) { c.Return(uintptr(len(b.mem))) },
+		"contents": func(b *buffer, c *objc.Call) {
+			if b.dev.fails(&b.dev.faults.contents) {
+				b.dev.refuse("contents", fmt.Errorf("they were told to fail"))
+				c.Return(0)
+				return
+			}
+			c.Return(address(b.host))
+		},
 		"gpuAddress": func(b *buffer, c *objc.Call) {
 			c.Return(uintptr(b.gpu))
 		},

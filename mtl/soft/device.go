@@ -27,7 +27,7 @@ type device struct {
 	pages           *pagePool
 	ledger          ledger
 
-	faults struct{ allocation, pipeline, commit, hang, remove atomic.Int64 }
+	faults struct{ times, allocation, contents, residency, pipeline, commit, hang, remove atomic.Int64 }
 
 	removed    chan struct{} // closed when the device is removed
 	removeOnce sync.Once
@@ -125,7 +125,10 @@ func Refusal(dev mtl.Device) error {
 }
 
 func (d *device) arm(f Faults) {
+	d.faults.times.Store(int64(max(f.Times, 1)))
 	d.faults.allocation.Store(int64(f.Allocation))
+	d.faults.contents.Store(int64(f.Contents))
+	d.faults.residency.Store(int64(f.ResidencySet))
 	d.faults.pipeline.Store(int64(f.Pipeline))
 	d.faults.commit.Store(int64(f.Commit))
 	d.faults.hang.Store(int64(f.Hang))
@@ -136,11 +139,17 @@ func (d *device) arm(f Faults) {
 func (d *device) fails(left *atomic.Int64) bool {
 	for {
 		n := left.Load()
-		if n <= 0 {
+		after := n - 1 // a positive number counts down to the first failure, a negative one up to the last
+		switch {
+		case n == 0:
 			return false
+		case n < 0:
+			after = n + 1
+		case n == 1:
+			after = 1 - d.faults.times.Load()
 		}
-		if left.CompareAndSwap(n, n-1) {
-			return n == 1
+		if left.CompareAndSwap(n, after) {
+			return n <= 1
 		}
 	}
 }

@@ -78,6 +78,10 @@ func deviceMethods() methods[*device] {
 			if desc := c.Object(0); desc != 0 {
 				label = readString(desc, "label")
 			}
+			if d.fails(&d.faults.residency) {
+				c.Fail(1, deviceDomain, 1, "this residency set was told to fail")
+				return
+			}
 			c.ReturnNew(d.newResidencySet(label).id)
 		},
 	}

@@ -114,10 +114,17 @@ func (v Version) less(w Version) bool {
 	return v.Major < w.Major || v.Major == w.Major && v.Minor < w.Minor
 }
 
-// Faults are failures to come. A number n means that the n-th from now fails, once; 0 means none does.
+// Faults are failures to come. A number n means that the n-th from now fails, once or as often as Times says; 0 means none
+// does.
 type Faults struct {
+	// Times is how many fail in a row, from the n-th on; the default is one.
+	Times int
 	// Allocation makes a buffer nil.
 	Allocation int
+	// Contents makes the contents of a buffer nil.
+	Contents int
+	// ResidencySet makes the creation of a residency set an error.
+	ResidencySet int
 	// Pipeline makes the creation of a pipeline an error.
 	Pipeline int
 	// Commit makes a committed command buffer fail before it does anything.
