@@ -71,7 +71,7 @@ func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *trac
 	if err != nil {
 		return 0, err
 	}
-	if work != nil {
+	if work != nil || ed.prog.rt.naming.Load() > 0 {
 		labelBuffer(cb, ed.prog.debug.label)
 		work.named(ed.prog.debug)
 	}

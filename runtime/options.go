@@ -50,12 +50,13 @@ type config struct {
 	times       bool
 	device      mtl.Device
 	builtin     builtin
+	capture     captureManager
 }
 
 var selNewCommandQueue = objc.RegisterName("newCommandQueueWithMaxCommandBufferCount:")
 
 func defaults() config {
-	return config{log: slog.New(slog.DiscardHandler), builtin: embedded(),
+	return config{log: slog.New(slog.DiscardHandler), builtin: embedded(), capture: mtl.CaptureManagerFor,
 		maxInFlight: DefaultMaxInFlight, timeout: DefaultTimeout, poolLimit: DefaultPoolLimit}
 }
 

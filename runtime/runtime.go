@@ -41,6 +41,8 @@ type Runtime struct {
 	// dropBarrier is for tests: it says of a barrier that is needed whether to leave it out.
 	dropBarrier func(*command) bool
 
+	naming atomic.Int32 // captures under way, which want the names of replays
+
 	closed atomic.Bool
 	failed atomic.Pointer[Error]
 

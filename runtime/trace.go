@@ -120,10 +120,7 @@ func (t *Trace) Stop(ctx context.Context) error {
 	if !t.rt.trace.CompareAndSwap(t, nil) {
 		return &Error{Func: fn, Have: "a trace that was stopped", Need: "one that is being taken", Err: ErrClosed}
 	}
-	t.rt.queue.mu.Lock()
-	last := t.rt.queue.seq
-	t.rt.queue.mu.Unlock()
-	err := t.rt.queue.completion(ctx, fn, last)
+	err := t.rt.queue.completion(ctx, fn, t.rt.queue.lastCommitted())
 	t.mu.Lock()
 	t.stopped = true
 	t.closeIfIdle()

@@ -435,7 +435,9 @@ func TestGroupPaths(t *testing.T) {
 	}
 	var log []string
 	s := groupSpans{groups: groups}
-	tell := func(o *openSpan) { log = append(log, fmt.Sprint(groups[o.group-1].name, o.depth, int(o.from), int(o.to))) }
+	tell := func(o *openSpan) {
+		log = append(log, fmt.Sprint(groups[o.group-1].name, o.depth, int(o.from), int(o.to)))
+	}
 	for i, g := range []int32{3, 3, 4, 0, 5, 0} {
 		s.extend(g, time.Duration(10*i), time.Duration(10*i+5), tell)
 	}

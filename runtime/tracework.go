@@ -118,6 +118,9 @@ func (st *passState) endWork() *tracedWork {
 
 // named gives the work the names of the pass or program.
 func (w *tracedWork) named(d debugNames) {
+	if w == nil {
+		return
+	}
 	w.debug = d
 	if d.label != "" {
 		w.name = d.label
