@@ -90,7 +90,8 @@ func WithLibrary(data []byte) Option {
 	}
 }
 
-// WithLogger logs what a user may want to know about the device, the library and failures. Off by default.
+// WithLogger logs what a user may want to know: the device and the library at level Info, fallbacks at Warn, failures of the
+// device at Error, pipelines, traces and the end at Debug. Off by default.
 func WithLogger(log *slog.Logger) Option {
 	return func(c *config) error {
 		if log == nil {

@@ -80,6 +80,7 @@ func (rt *Runtime) addPipeline(name string, consts []constant) (*pipeline, error
 		return nil, err
 	}
 	span.end(laneCompile, name, 0, 0)
+	rt.cfg.log.Debug("pipeline made", "kernel", label(name, consts), "library", pl.origin.String(), "indirect", pl.indirect)
 	if k == nil {
 		k = new(kernel)
 		k.variants.Store(&[]*pipeline{pl})

@@ -209,7 +209,10 @@ func (rt *Runtime) Close() error {
 	err := rt.queue.drain(context.Background(), fn)
 	rt.life.Lock()
 	defer rt.life.Unlock()
+	stats := rt.Stats()
 	rt.releaseAll()
+	rt.cfg.log.Debug("runtime closed", "submissions", stats.Submissions, "dispatches", stats.Dispatches+stats.Replayed, "barriers", stats.Barriers,
+		"waits", stats.Waits, "waited", stats.WaitTime, "allocations", stats.Allocations)
 	if known != nil {
 		return nil // it was reported before
 	}

@@ -27,6 +27,7 @@ type options struct {
 	check  bool
 	device string
 	stats  bool
+	trace  string
 }
 
 const (
@@ -74,6 +75,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.check, "check", false, "produce the tokens both ways and compare them: for -prompt, or, without it, for every prompt of the model's golden.json")
 	f.StringVar(&o.device, "device", "", "`name` of the device to use, or a part of it; \"list\" lists the devices (default: the best one)")
 	f.BoolVar(&o.stats, "stats", false, "measure the host's work per token, direct and replayed")
+	f.StringVar(&o.trace, "trace", "", "`file` for a trace of the host, the device and its kernels, for ui.perfetto.dev")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -93,6 +95,8 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 		return wrong("the prompt has %d bytes, the limit is %d", len(o.prompt), maxPrompt)
 	case !utf8.ValidString(o.prompt):
 		return wrong("the prompt is not UTF-8 text")
+	case o.check && o.trace != "":
+		return wrong("-trace is for a story: it does not go with -check")
 	case o.check && o.direct:
 		return wrong("-check compares both ways: it does not go with -direct")
 	}
@@ -143,11 +147,15 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 	if o.direct {
 		way = direct
 	}
-	result, err := tell(ctx, m, src, prompts[0], ids[0], way, stdout)
+	var told result
+	err = trace(rt, o.trace, stderr, func() error {
+		told, err = tell(ctx, m, src, prompts[0], ids[0], way, stdout)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "\n%s\n", result)
+	fmt.Fprintf(stderr, "\n%s\n", told)
 	if o.stats {
 		return measure(ctx, m, ids[0], stderr)
 	}

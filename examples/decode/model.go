@@ -59,7 +59,7 @@ func newModel(rt *runtime.Runtime, checkpoint *gemma3.Checkpoint, longest, n int
 	err := m.load(checkpoint, longest, n)
 	if err == nil {
 		m.program, err = rt.Record(func(p *runtime.Pass) error {
-			err := m.encode(p)
+			err := errors.Join(p.Label("decode step"), m.encode(p))
 			m.kernels = p.Count()
 			return err
 		})

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/ingot-metal/ingot/nn"
 	"github.com/ingot-metal/ingot/runtime"
@@ -69,7 +71,9 @@ func (m *model) tileProgram(s tileShape) (*runtime.Program, error) {
 	if program := m.tilePrograms[s]; program != nil {
 		return program, nil
 	}
-	program, err := m.rt.Record(func(p *runtime.Pass) error { return m.encodeTile(p, s) })
+	program, err := m.rt.Record(func(p *runtime.Pass) error {
+		return errors.Join(p.Label(fmt.Sprintf("tile of %d tokens", s.rows)), m.encodeTile(p, s))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -45,13 +45,22 @@ func (m *model) encodeLayers(p *runtime.Pass, at place, all bool) error {
 		return err
 	}
 	for i := range w.layers {
-		l := &w.layers[i]
-		if err := m.encodeCaches(p, l, at); err != nil {
+		if err := m.encodeLayer(p, &w.layers[i], at, all || i < len(w.layers)-1); err != nil {
 			return err
 		}
-		if i == len(w.layers)-1 && !all {
-			return nil
-		}
+	}
+	return nil
+}
+
+// encodeLayer is one layer, or only its keys and values. Tools see its kernels as a group.
+func (m *model) encodeLayer(p *runtime.Pass, l *layer, at place, all bool) error {
+	if err := p.PushDebugGroup(l.name); err != nil {
+		return err
+	}
+	if err := m.encodeCaches(p, l, at); err != nil {
+		return err
+	}
+	if all {
 		if err := m.encodeAttention(p, l, at); err != nil {
 			return err
 		}
@@ -59,7 +68,7 @@ func (m *model) encodeLayers(p *runtime.Pass, at place, all bool) error {
 			return err
 		}
 	}
-	return nil
+	return p.PopDebugGroup()
 }
 
 // encodeCaches makes a layer's queries, keys and values, and stores the latter two.

@@ -22,6 +22,7 @@ type layer struct {
 	query, key, value, attentionOutput                    nn.Q4MLXBank
 	gate, up, down                                        nn.Q4MLXBank
 
+	name         string
 	window       int                    // positions that it sees; 0 for all
 	frequencies  runtime.Slice[float32] // of rotary embedding; layers of a kind share them
 	keys, values runtime.Slice[float32] // the cache, [positions][KVHeads][HeadDim]
@@ -152,6 +153,7 @@ func loadWeights(a *memory, checkpoint *gemma3.Checkpoint, positions int) weight
 			gate:              l.matrix(name(gemma3.Gate), c.FFN, c.Hidden),
 			up:                l.matrix(name(gemma3.Up), c.FFN, c.Hidden),
 			down:              l.matrix(name(gemma3.Down), c.Hidden, c.FFN),
+			name:              fmt.Sprintf("layer %d", i),
 			window:            window,
 			frequencies:       frequencies,
 			keys:              zeros[float32](a, "key cache", positions*kv),
