@@ -65,9 +65,9 @@ func TestCapture(t *testing.T) {
 	}))
 	require.True(t, s.Done(), "the work belongs to the capture")
 	require.Equal(t, []string{"start a.gputrace 2 Ingot Software Device", "work", "stop"}, m.log)
-	require.EqualValues(t, 1, soft.Stats(dev).Messages["setLabel:"]-labels, "replays have their names in a capture")
+	require.EqualValues(t, 2, soft.Stats(dev).Messages["setLabel:"]-labels, "replays have their names in a capture: command buffer and encoder")
 	require.NoError(t, prog.Run())
-	require.EqualValues(t, 1, soft.Stats(dev).Messages["setLabel:"]-labels)
+	require.EqualValues(t, 2, soft.Stats(dev).Messages["setLabel:"]-labels)
 
 	boom := errors.New("boom")
 	require.ErrorIs(t, rt.Capture(path, func() error { return boom }), boom)

@@ -59,6 +59,25 @@ func (d *debugNames) append(o *debugNames, at int) int32 {
 	return groups
 }
 
+// title is the label, "" where names are not wanted.
+func (d *debugNames) title() string {
+	if d == nil {
+		return ""
+	}
+	return d.label
+}
+
+// postsBefore is how many signposts stand before commands that come before this one.
+func (d *debugNames) postsBefore(command int) (n int) {
+	if d == nil {
+		return 0
+	}
+	for n < len(d.posts) && d.posts[n].before < command {
+		n++
+	}
+	return n
+}
+
 func (p *Pass) named(fn string) *Error {
 	if !p.live() {
 		return &Error{Func: fn, Have: "a pass that is over", Need: "a pass that is being encoded", Err: ErrMisuse}

@@ -71,11 +71,14 @@ func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *trac
 	if err != nil {
 		return 0, err
 	}
+	// Names cost messages and memory: a replay has them where somebody looks.
+	var names *debugNames
 	if work != nil || ed.prog.rt.naming.Load() > 0 {
-		labelBuffer(cb, ed.prog.debug.label)
-		work.named(ed.prog.debug)
+		names = &ed.prog.debug
+		labelBuffer(cb, names.label)
+		work.named(*names)
 	}
-	if err := ed.encode(fn, cb, first, end, work); err != nil {
+	if err := ed.encode(fn, cb, first, end, names, work); err != nil {
 		return 0, err
 	}
 	work.ended(end - first)
@@ -83,18 +86,14 @@ func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *trac
 }
 
 // encode encodes commands first to end: dispatches as an execution of the indirect command buffers where there are some.
-func (ed *edition) encode(fn string, cb mtl.CommandBuffer, first, end int, work *tracedWork) error {
+func (ed *edition) encode(fn string, cb mtl.CommandBuffer, first, end int, names *debugNames, work *tracedWork) error {
 	prog := ed.prog
 	st := prog.rt.newPassState(false) // for its encoder
 	defer st.recycle()
 	enc := &st.enc
-	enc.begin(cb, &prog.debug, work)
+	enc.begin(cb, names, work)
 	enc.count = first
-	for _, s := range prog.debug.posts {
-		if s.before < first {
-			enc.posted++
-		}
-	}
+	enc.posted = names.postsBefore(first)
 	for _, r := range prog.runs {
 		lo, hi := max(r.first, first), min(r.end, end)
 		if lo >= hi {

@@ -51,7 +51,7 @@ func (e *encoder) open(fn string, cmd *command) error {
 		if e.blit = e.cb.BlitCommandEncoder(); e.blit.IsNil() {
 			return &Error{Func: fn, Err: &DeviceError{Op: "blitCommandEncoder", Text: "the command buffer made no encoder"}}
 		}
-		e.label(e.debug.label)
+		e.label(e.debug.title())
 		return nil
 	}
 	apart := e.work.apart()
@@ -61,7 +61,7 @@ func (e *encoder) open(fn string, cmd *command) error {
 	e.end()
 	var c mtl.ComputeCommandEncoder
 	var err error
-	name := e.debug.label
+	name := e.debug.title()
 	if apart {
 		name = cmd.pl.info.name
 		c, err = e.work.encoder(fn, e.cb, name, cmd.group, e.count)

@@ -396,6 +396,7 @@ func init() {
 		}),
 	})
 	fakeICBClass = objc.NewGoClass("FakeICB", map[string]objc.Method{
+		"setLabel:": none,
 		"indirectComputeCommandAtIndex:": unless(func(b *fakeICB, c *objc.Call) {
 			c.ReturnBorrowed(fakeICommandClass.New(&fakeICommand{b, int(c.Word(0))}).Autorelease())
 		}),

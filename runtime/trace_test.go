@@ -380,9 +380,9 @@ func TestTraceOff(t *testing.T) {
 	rt := (&fake{static: true}).open(t)
 	x, err := NewSlice[uint32](rt, 4)
 	require.NoError(t, err)
-	prog, err := rt.Record(func(p *Pass) error { return bump(p, x, 1) })
+	prog, err := rt.Record(func(p *Pass) error { return encodeNamed(p, x) })
 	require.NoError(t, err)
-	require.Zero(t, testing.AllocsPerRun(200, func() { err = prog.Run() }))
+	require.Zero(t, testing.AllocsPerRun(200, func() { err = prog.Run() }), "of a program with names")
 	require.NoError(t, err)
 	require.Zero(t, testing.AllocsPerRun(200, func() {
 		s := rt.traceHost()
