@@ -46,6 +46,10 @@
 //	FlashAttnDecode        | the same, of one row, split over the keys | as above, T = 1, and scratch f32 [B, H, chunks, D + 2]
 //	Attention              | the one of the two that suits             | as above
 //	FlashAttnTiled         | as FlashAttnRows, D = 128, 256 or 512     | as there, k, v f32
+//	FlashAttnPrecise       | attention of many rows, f16 q and k       | q, k f16 [B, heads, T, D]; v f32, f16 or codes; out f32
+//	PreciseBlocks          | what is in a mask's tiles: 0, 1 or 2      | mask f16 [Tq, Tk], out u8 [tiles, tiles]
+//	TQHBEncode             | rotated, a byte a number, to the cache    | x f32 [T, heads, D], codes u8, norms f32
+//	TQHBDequantize         | level[code] (norm / divisor)              | codes u8 [n, D], norms f32, out f32
 //	MLPSiLU                | silu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	MLPGELUTanh            | gelu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	ScaleInPlaceF32        | s * x                                     | x f32 [n]
@@ -100,6 +104,11 @@
 //	FlashAttnTiled, D 128  | 0 to 3 6 11 12; 4 5 7 to 10 13             | 0.18 of FlashAttnRows' budget
 //	FlashAttnTiled, D 256  | 0 to 3 6 11 12; 4 5 7 to 10 13 14          | as above
 //	FlashAttnTiled, D 512  | 0 to 3 6 10 11; 4 5 7 to 9 12 13           | as above
+//	FlashAttnPrecise       | 0 to 3 6 7 8 10; blocks 4 5 9              | 0.34 of its budget: 3e-7 of the values, the scores' errors
+//	FlashAttnPrecise, D 512 | 0 to 3 8 10; blocks 4 9                   | as above
+//	PreciseBlocks          | 0 1; 2 to 5                                | exact
+//	TQHBEncode             | 0 to 3; 4 to 9                             | norms 4e-7 of themselves, codes as near as 2e-6 of a level
+//	TQHBDequantize         | 0 1 2; 3 to 6                              | rounded twice, the bits of quant.TQHB.Decode
 //	MLPSiLU                | 0 1 2; 3                                   | 1.6e-7 of the value
 //	MLPGELUTanh            | 0 1 2; 3                                   | 0.30 of its budget: 6e-7 of the value, and of exp's argument
 //	ScaleInPlaceF32        | 0; 1 2                                     | rounded once

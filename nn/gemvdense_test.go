@@ -127,7 +127,9 @@ func TestGEMVDenseRowsAreIndependent(t *testing.T) {
 	}
 	// Elements of a transposed matrix do not depend on the others either.
 	wt := newBuffer(t, rt, elementsOf[half.BFloat16](normals(r, rows*cols, 1)))
-	encode(t, rt, 1, func(p *runtime.Pass) error { return GEMV(p, all.s, wt.s, x.s, GEMVDims{Rows: rows, Cols: cols, Trans: true}) })
+	encode(t, rt, 1, func(p *runtime.Pass) error {
+		return GEMV(p, all.s, wt.s, x.s, GEMVDims{Rows: rows, Cols: cols, Trans: true})
+	})
 	want = all.written()
 	for _, from := range []int{0, 1, 30, 36} {
 		part := make([]half.BFloat16, 0, cols*(rows-from))

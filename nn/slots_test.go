@@ -14,7 +14,7 @@ import (
 	"github.com/ingot-metal/ingot/metallib/air"
 )
 
-// kernelSlots is what nn binds: r a view that is read, w one that is written, u a uint32, f a float32.
+// kernelSlots is what nn binds: r a view that is read, w one that is written, u a uint32, f a float32, p a struct of parameters.
 var kernelSlots = map[string]string{
 	"embed_lookup_q4_mlx":           "0r 1r 3r 4w 5u 6u 7u 8u 9f",
 	"embed_lookup_q4":               "0r 1r 2r 3r 4w 5u 6u 7u 8u 9f",
@@ -100,6 +100,8 @@ func TestSlotsMatchReflection(t *testing.T) {
 				kind = "u"
 			case arg.Space == 2 && arg.TypeName == "float":
 				kind = "f"
+			case arg.Space == 2 && arg.TypeName != "" && strings.HasPrefix(arg.TypeName, "ingot_"):
+				kind = "p"
 			case arg.Space != 1:
 				kind = fmt.Sprintf("?%d %s", arg.Space, arg.TypeName)
 			case arg.Writable:

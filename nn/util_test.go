@@ -48,7 +48,7 @@ func normals(r *rand.Rand, n int, scale float64) []float32 {
 
 // word is an element type that these tests use.
 type word interface {
-	float32 | half.Float16 | half.BFloat16 | int8 | int32 | uint32
+	float32 | half.Float16 | half.BFloat16 | int8 | uint8 | int32 | uint32
 }
 
 func bitsOf[T word](v T) uint32 {
@@ -61,6 +61,8 @@ func bitsOf[T word](v T) uint32 {
 		return uint32(v)
 	case int8:
 		return uint32(uint8(v))
+	case uint8:
+		return uint32(v)
 	case int32:
 		return uint32(v)
 	case uint32:
@@ -69,8 +71,8 @@ func bitsOf[T word](v T) uint32 {
 	panic("unreachable")
 }
 
-// sentinel is a value that no kernel here produces: a NaN with a payload, or a number for indices and sums. Bytes have none,
-// and no kernel writes bytes.
+// sentinel is a value that no kernel here produces: a NaN with a payload, or a number for indices and sums. A byte that is written may be
+// the sentinel.
 func sentinel[T word]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -82,6 +84,8 @@ func sentinel[T word]() T {
 		*p = 0x7fde
 	case *int8:
 		*p = 0x5a
+	case *uint8:
+		*p = 0xa5
 	case *int32:
 		*p = 0x5eadbeef
 	case *uint32:

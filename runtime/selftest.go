@@ -77,6 +77,10 @@ var selfTests = []selfTest{
 	{"gemm_dense_bf16_t32", selfGEMMBF16},
 	{"gemv_dense_f16", selfGEMVDense},
 	{"gemv_dense_t_bf16", selfGEMVDenseTrans},
+	{"flash_attn_prefill_precise_d64_v16", selfPrecise},
+	{"flash_attn_prefill_precise_d512_v16", selfPrecise512},
+	{"flash_attn_prefill_blk", selfMaskTiles},
+	{"tqhb_encode_h64", selfEncode},
 }
 
 // selfTest runs one known answer, unless the device cannot or a library of the user's does not have the kernel.

@@ -72,8 +72,8 @@ func (c TQHB) Norms() int {
 // block is how many numbers share a norm.
 func (c TQHB) block() int { return c.Dim / c.Norms() }
 
-// scale is what a number that was divided by the norm is multiplied with.
-func (c TQHB) scale() float32 {
+// Divisor is what norms are divided by when vectors are decoded: sqrt(Dim), or Factor if Dim is 512.
+func (c TQHB) Divisor() float32 {
 	switch {
 	case c.Dim < 512:
 		return float32(math.Sqrt(float64(c.Dim)))
@@ -190,7 +190,7 @@ func (c TQHB) Encode(codes []byte, norms, x []float32) error {
 		}
 		var scale float32
 		if norms[b] > tqhbLeastNorm {
-			scale = c.scale() / norms[b]
+			scale = c.Divisor() / norms[b]
 		}
 		for i, v := range e {
 			codes[b*block+i] = nearestLevel(levels, v*scale)
@@ -222,7 +222,7 @@ func (c TQHB) Decode(x []float32, codes []byte, norms []float32) error {
 		}
 	}
 	for b, norm := range norms {
-		scale := norm / c.scale()
+		scale := norm / c.Divisor()
 		for i := b * block; i < (b+1)*block; i++ {
 			x[i] = levels[codes[i]] * scale
 		}

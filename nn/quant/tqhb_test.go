@@ -219,6 +219,9 @@ func TestTQHBErrors(t *testing.T) {
 		require.ErrorIs(t, bad.Unrotate(nil), quant.ErrValue)
 	}
 	require.Nil(t, quant.TQHB{Bits: 7}.Levels())
+	for c, want := range map[quant.TQHB]float32{{Dim: 64}: 8, {Dim: 128}: 11.3137085, {Dim: 256, Factor: 3}: 16, {Dim: 512}: 1, {Dim: 512, Factor: 3}: 3} {
+		require.Equal(t, want, c.Divisor())
+	}
 	for _, c := range codecs() {
 		require.NoError(t, c.Validate())
 		x, codes, norms := make([]float32, 2*c.Dim), make([]byte, 2*c.Dim), make([]float32, 2*c.Norms())

@@ -1,0 +1,96 @@
+package nn
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// PreciseForm is the form of V in [FlashAttnPrecise].
+type PreciseForm uint8
+
+// The forms of V.
+const (
+	PreciseF32 PreciseForm = iota + 1
+	PreciseF16
+	PreciseCodes
+)
+
+// String is the form as kernel names have it.
+func (f PreciseForm) String() string {
+	switch f {
+	case PreciseF32:
+		return "v32"
+	case PreciseF16:
+		return "v16"
+	case PreciseCodes:
+		return "vcodes"
+	}
+	return "PreciseForm(" + strconv.Itoa(int(f)) + ")"
+}
+
+// PrecisePipeline names one of the pipelines that [FlashAttnPrecise] launches: a kernel and its function constants.
+type PrecisePipeline struct {
+	HeadDim int
+	V       PreciseForm
+	AlignQ  bool // constant 200: the query rows fill whole tiles
+	AlignK  bool // 201: the keys do
+	Mask    bool // 300
+	Causal  bool // 301
+	Blocks  bool // 303
+	Window  bool // 310
+	Softcap bool // 311
+	Sinks   bool // 312
+}
+
+// preciseKernels are the kernels' names by head dimension and form.
+var preciseKernels = func() map[PrecisePipeline]string {
+	names := map[PrecisePipeline]string{}
+	for _, d := range []int{64, 128, 256, 512} {
+		for _, f := range []PreciseForm{PreciseF32, PreciseF16, PreciseCodes} {
+			names[PrecisePipeline{HeadDim: d, V: f}] = "flash_attn_prefill_precise_d" + strconv.Itoa(d) + "_" + f.String()
+		}
+	}
+	return names
+}()
+
+// Kernel is the kernel's name, empty for a head dimension or a form that there is none for.
+func (p PrecisePipeline) Kernel() string {
+	return preciseKernels[PrecisePipeline{HeadDim: p.HeadDim, V: p.V}]
+}
+
+// preciseConstant is a function constant of a pipeline. Those that are not always in the label are there only where they hold.
+type preciseConstant struct {
+	index         int
+	value, always bool
+}
+
+// list is the function constants by index.
+func (p PrecisePipeline) list() [8]preciseConstant {
+	return [8]preciseConstant{{200, p.AlignQ, true}, {201, p.AlignK, true}, {300, p.Mask, true}, {301, p.Causal, true},
+		{303, p.Blocks, true}, {310, p.Window, p.HeadDim < 512}, {311, p.Softcap, false}, {312, p.Sinks, false}}
+}
+
+// constants sets the function constants that the kernel has.
+func (p PrecisePipeline) constants(l *runtime.Launch) {
+	for _, c := range p.list() {
+		if p.HeadDim < 512 || c.index != 300 && c.index != 303 {
+			l.ConstantBool(c.index, c.value)
+		}
+	}
+}
+
+// Label names the pipeline: the kernel and its function constants, as in "flash_attn_prefill_precise_d256_v16|200:b1|201:b0|…".
+func (p PrecisePipeline) Label() string {
+	var b strings.Builder
+	b.WriteString(p.Kernel())
+	for _, c := range p.list() {
+		if !c.always && !c.value {
+			continue
+		}
+		b.WriteString("|" + strconv.Itoa(c.index) + ":b")
+		b.WriteString(strconv.Itoa(int(flagOf(c.value))))
+	}
+	return b.String()
+}
