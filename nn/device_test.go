@@ -17,7 +17,7 @@ import (
 func openOn(t testing.TB, o soft.Options, opts ...runtime.Option) *runtime.Runtime {
 	t.Helper()
 	dev := soft.New(o)
-	rt, err := runtime.Open(append([]runtime.Option{runtime.WithDevice(dev)}, opts...)...)
+	rt, err := runtime.Open(slices.Concat([]runtime.Option{runtime.WithDevice(dev)}, testLibrary(t), opts)...)
 	if err != nil {
 		t.Fatal(err)
 	}

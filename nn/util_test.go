@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	goruntime "runtime"
 	"testing"
 
@@ -24,7 +25,7 @@ func open(t testing.TB) *runtime.Runtime {
 		defer dev.Release()
 		opts = append(opts, runtime.WithDevice(dev))
 	}
-	rt, err := runtime.Open(opts...)
+	rt, err := runtime.Open(append(opts, testLibrary(t)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +35,21 @@ func open(t testing.TB) *runtime.Runtime {
 		}
 	})
 	return rt
+}
+
+// testLibrary is the library that INGOT_TEST_LIBRARY names, in the place of the embedded one: how tests/mutate runs these tests
+// on shaders that have a fault.
+func testLibrary(t testing.TB) []runtime.Option {
+	t.Helper()
+	path := os.Getenv("INGOT_TEST_LIBRARY")
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []runtime.Option{runtime.WithLibrary(data)}
 }
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x1ce)) }

@@ -1,0 +1,33 @@
+package main
+
+import "slices"
+
+// allFaults is the whole table. It is by hand: a fault that a person might make says more than one that a program can.
+func allFaults() []fault {
+	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults)
+}
+
+// Patterns of tests, by family.
+const (
+	normTests    = "RMSNorm|RegressionNorm|RegressionResidual|FewThreads"
+	reduceTests  = "Softmax|RowSum|RowMax|RowReduce|RegressionRowsSee|RegressionSoftmax"
+	argmaxTests  = "Argmax|SoftcapSample|ElementsFewThreads|ElementsInExact"
+	softcapTests = "Softcap|Argmax"
+	elementTests = "Scale|TestAdd|Softcap|Elementwise|ElementsInExact|RegressionBFloatElements"
+	castTests    = "Cast|Copy|ElementsInExact"
+	mlpTests     = "MLP|ElementsInExact"
+	geluTests    = "MLPGELU|MLPNotFinite|GateUpGELU|RegressionGELU"
+	kvTests      = "KV(Store|Ring|Recorded)|RegressionStores|ElementsInExact"
+	embedTests   = "EmbedLookup"
+	ropeTests    = "RMSQKVRoPE|RegressionPadding|RegressionOffsets|RegressionQueries|RegressionRoPE"
+	advanceTests = "DecodeAdvance|DecodeState|StepOnEvery"
+	rowsTests    = "FlashAttnRows|AttnSinks|TestAttention|RegressionFully|RegressionAllScores|RegressionBFloatOutput|RegressionNo|RegressionAttn|RegressionOffsets"
+	partialTests = "FlashAttnDecode|AttnSinks|TestAttention|RegressionNo|RegressionAttn"
+	tiledTests   = "FlashAttnTiled|RegressionTiledScores|RegressionNo|RegressionAttn"
+	attnTests    = rowsTests + "|" + partialTests + "|" + tiledTests
+	q8Tests      = "GEMVF32|Q8|ProductsFewThreads"
+	q4Tests      = "GEMVF32|ProductsFewThreads|RegressionTiledKernels"
+	simdTests    = "GEMVQ4MLX|GEMVSimd|GEMVRecorded|GEMMQ4MLX|GEMMKeeps|RegressionGEMM|RegressionFused|RegressionBanks"
+	mlxF32Tests  = "GEMVF32|GEMVQ4MLXBlocked|RegressionTiledKernels|RegressionTiledBanks|RegressionBlocked|ProductsFewThreads"
+	int8Tests    = "Int8"
+)
