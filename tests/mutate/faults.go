@@ -4,7 +4,7 @@ import "slices"
 
 // allFaults is the whole table. It is by hand: a fault that a person might make says more than one that a program can.
 func allFaults() []fault {
-	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults)
+	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults, denseFaults)
 }
 
 // Patterns of tests, by family.
@@ -30,4 +30,5 @@ const (
 	simdTests    = "GEMVQ4MLX|GEMVSimd|GEMVRecorded|GEMMQ4MLX|GEMMKeeps|RegressionGEMM|RegressionFused|RegressionBanks"
 	mlxF32Tests  = "GEMVF32|GEMVQ4MLXBlocked|RegressionTiledKernels|RegressionTiledBanks|RegressionBlocked|ProductsFewThreads"
 	int8Tests    = "Int8"
+	denseTests   = "TestGEMM(F32|F16|BF16|Exact|Dense)|GEMVDense|Dense"
 )
