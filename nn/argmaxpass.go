@@ -55,7 +55,9 @@ func argmaxPass(fn string, p *runtime.Pass, a *ArgmaxOperands, bind func(*runtim
 	if c.err != nil {
 		return c.result()
 	}
-	return encodeArgmaxPass(p, index, value, values, indices, limit, a.N, bind)
+	l := p.Kernel(argmaxKernel)
+	pass := argmaxOne{index, value, values, indices, limit, a.N}
+	return prepared{l, pass.bind(l, bind)}.dispatch()
 }
 
 // optional is the view of the first n elements of four bytes of an argument that may be the zero Slice: then, and if it is
@@ -74,27 +76,34 @@ func (c *check) optional(arg string, v runtime.View, n int) runtime.View {
 // isZero tells the zero View from the one that a wrong slicing gives.
 func isZero(v runtime.View) bool { return v == runtime.View{} }
 
-// encodeArgmaxPass launches one pass over views that were checked; indices and limit may be zero.
-func encodeArgmaxPass(p *runtime.Pass, index, value, values, indices, limit runtime.View, n int, bind func(*runtime.ScalarBinder) error) error {
+// argmaxOne are the views of one pass, checked; indices and limit may be zero.
+type argmaxOne struct {
+	index, value, values, indices, limit runtime.View
+
+	n int
+}
+
+const argmaxKernel = "argmax_f32"
+
+func (a argmaxOne) bind(l *runtime.Launch, bind func(*runtime.ScalarBinder) error) grid {
 	flag := func(v *runtime.View) uint32 {
 		if isZero(*v) {
-			*v = values // a slot must not be empty; the kernel does not read this one
+			*v = a.values // a slot must not be empty; the kernel does not read this one
 			return 0
 		}
 		return 1
 	}
-	hasIndices, hasLimit := flag(&indices), flag(&limit)
-	l := p.Kernel("argmax_f32")
-	l.Read(0, values)
-	l.Write(1, index)
-	l.Write(2, value)
-	l.Uint32(3, uint32(n))
-	l.Read(4, indices)
+	hasIndices, hasLimit := flag(&a.indices), flag(&a.limit)
+	l.Read(0, a.values)
+	l.Write(1, a.index)
+	l.Write(2, a.value)
+	l.Uint32(3, uint32(a.n))
+	l.Read(4, a.indices)
 	l.Uint32(5, hasIndices)
-	l.Read(6, limit)
+	l.Read(6, a.limit)
 	l.Uint32(7, hasLimit)
 	l.Scalars(bind)
-	return dispatchGroups(l, ArgmaxGroups(n), ArgmaxGroup)
+	return grid{runtime.D1(ArgmaxGroups(a.n)), runtime.D1(fitThreads(l, ArgmaxGroup))}
 }
 
 // ArgmaxArgs are the operands of an argmax in several passes.
@@ -120,8 +129,7 @@ type ArgmaxArgs struct {
 // afterwards. Up to [ArgmaxGroup] logits need none: the zero Slice will do. Longer slices are allowed everywhere. N is at
 // least 1.
 //
-// Slots: those of [ArgmaxPass]. There is no Unsafe variant, since each pass has scalars of its own: UnsafeArgmaxPass is its
-// part.
+// Slots: those of [ArgmaxPass].
 //
 // What is written must not overlap anything else. Deterministic. Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func Argmax(p *runtime.Pass, a ArgmaxArgs) error {
@@ -130,19 +138,37 @@ func Argmax(p *runtime.Pass, a ArgmaxArgs) error {
 	if c.err != nil {
 		return c.result()
 	}
-	values, indices := v.logits, runtime.View{}
-	for n, done := a.N, 0; ; {
-		groups := ArgmaxGroups(n)
-		if groups == 1 {
-			return encodeArgmaxPass(p, v.token, v.value, values, indices, v.limit, n, nil)
-		}
-		index, value := v.index.Bytes(4*done, 4*(done+groups)), v.scratch.Bytes(4*done, 4*(done+groups))
-		if err := encodeArgmaxPass(p, index, value, values, indices, runtime.View{}, n, nil); err != nil {
-			return err
-		}
-		values, indices = value, index
-		n, done = groups, done+groups
+	return v.passes(a.N, func(pass argmaxOne) error {
+		l := p.Kernel(argmaxKernel)
+		return prepared{l, pass.bind(l, nil)}.dispatch()
+	})
+}
+
+// UnsafeArgmax is [Argmax] with the scalars of all its passes in the caller's own storage: bind is called for each pass, from
+// 0 to [ArgmaxPasses](N) - 1, before any is encoded, and puts 3, 5 and 7 of that pass.
+//
+// Unsafe: see the package documentation. Each pass has an N of its own, that of its input: a smaller N of one must go with
+// those of the passes after it.
+func UnsafeArgmax(p *runtime.Pass, a ArgmaxArgs, bind func(pass int, b *runtime.ScalarBinder) error) error {
+	c := start("nn.UnsafeArgmax", p)
+	v := c.argmax(&a)
+	if c.err != nil {
+		return c.result()
 	}
+	if bind == nil {
+		return Argmax(p, a)
+	}
+	var launches []prepared
+	err := v.passes(a.N, func(pass argmaxOne) error {
+		n := len(launches)
+		l := p.NewLaunch(argmaxKernel)
+		launches = append(launches, prepared{l, pass.bind(l, func(b *runtime.ScalarBinder) error { return bind(n, b) })})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return dispatchAll(launches...)
 }
 
 // ValidateArgmax makes the checks of [Argmax] without encoding anything.
@@ -153,6 +179,23 @@ func ValidateArgmax(rt *runtime.Runtime, a ArgmaxArgs) error {
 }
 
 type argmaxViews struct{ token, value, logits, limit, index, scratch runtime.View }
+
+// passes calls each with the views of one pass after the other, until it gives an error.
+func (v *argmaxViews) passes(n int, each func(argmaxOne) error) error {
+	values, indices := v.logits, runtime.View{}
+	for done := 0; ; {
+		groups := ArgmaxGroups(n)
+		if groups == 1 {
+			return each(argmaxOne{v.token, v.value, values, indices, v.limit, n})
+		}
+		index, value := v.index.Bytes(4*done, 4*(done+groups)), v.scratch.Bytes(4*done, 4*(done+groups))
+		if err := each(argmaxOne{index, value, values, indices, runtime.View{}, n}); err != nil {
+			return err
+		}
+		values, indices = value, index
+		n, done = groups, done+groups
+	}
+}
 
 func (c *check) argmax(a *ArgmaxArgs) (v argmaxViews) {
 	c.dim("N", a.N, 1)

@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/ingot-metal/ingot/mtl/soft"
@@ -208,6 +209,91 @@ func TestArgmaxRecorded(t *testing.T) {
 				return UnsafeArgmaxPass(p, a, bind)
 			})
 	}
+}
+
+// All passes with scalars of the caller's own: as Argmax, again with a smaller N, and all or none.
+func TestUnsafeArgmax(t *testing.T) {
+	rt := open(t)
+	const n, smaller = 70000, 69900 // three passes of the same sizes
+	logits := logitsWith(n, 277)
+	logits[smaller+1] = 1e6
+	m := newMulti(t, rt, logits, 30)
+	encode(t, rt, 3, func(p *runtime.Pass) error { return Argmax(p, m.a) })
+	token, value := m.token.bits(), m.value.bits()
+
+	pool, err := runtime.NewScalarPool(rt, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Release() })
+	lengths := []uint32{n, uint32(ArgmaxGroups(n)), uint32(ArgmaxGroups(ArgmaxGroups(n)))}
+	var counts [3]runtime.Scalar[uint32]
+	called := []int{}
+	bind := func(wrong int) func(pass int, b *runtime.ScalarBinder) error {
+		return func(pass int, b *runtime.ScalarBinder) error {
+			called = append(called, pass)
+			n := lengths[pass]
+			if pass == wrong {
+				n--
+			}
+			values := [3]uint32{n, flagOf(pass > 0), flagOf(pass == 2)}
+			for i, v := range values {
+				s, err := runtime.NewScalar(pool, v)
+				if err != nil {
+					return err
+				}
+				if i == 0 {
+					counts[pass] = s
+				}
+				if err := b.Uint32([3]int{3, 5, 7}[i], s); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	prog, err := rt.Record(func(p *runtime.Pass) error { return UnsafeArgmax(p, m.a, bind(-1)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Release()
+	if !slices.Equal(called, []int{0, 1, 2}) || prog.Stats().Commands != 3 {
+		t.Errorf("bind was called for passes %v, %d commands", called, prog.Stats().Commands)
+	}
+	m.token.reset()
+	m.value.reset()
+	if err := prog.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.token.bits(); got[0] != token[0] || got[0] != smaller+1 || m.value.bits()[0] != value[0] {
+		t.Errorf("token %v, want %v", got, token)
+	}
+	if err := counts[0].Set(smaller); err != nil {
+		t.Fatal(err)
+	}
+	if err := prog.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if want, _, _ := oracle.SoftcapArgmax(logits[:smaller], 30); m.token.get()[0] != want {
+		t.Errorf("of fewer logits token %d, want %d", m.token.get()[0], want)
+	}
+
+	m.token.reset()
+	m.value.reset()
+	encode(t, rt, 3, func(p *runtime.Pass) error { return UnsafeArgmax(p, m.a, nil) })
+	if m.token.bits()[0] != token[0] {
+		t.Errorf("without bind token %v", m.token.bits())
+	}
+	var refusals []refusal
+	for pass := range 3 {
+		refusals = append(refusals, refusal{fmt.Sprintf("pass %d", pass), func(p *runtime.Pass) error { return UnsafeArgmax(p, m.a, bind(pass)) },
+			runtime.ErrScalar, []string{"the value that was validated"}})
+	}
+	refuses(t, rt, "", []target{m.token, m.value}, refusals)
+	refuses(t, rt, "nn.UnsafeArgmax", []target{m.token, m.value}, []refusal{
+		{"no pass", func(*runtime.Pass) error { return UnsafeArgmax(nil, m.a, bind(-1)) }, runtime.ErrMisuse, nil},
+		{"N 0", func(p *runtime.Pass) error { a := m.a; a.N = 0; return UnsafeArgmax(p, a, bind(-1)) }, runtime.ErrShape, []string{"N"}},
+	})
 }
 
 func TestArgmaxRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/ingot-metal/ingot/runtime"
@@ -34,8 +33,7 @@ func FlashAttnDecode[T FloatOrBFloat, E Float](p *runtime.Pass, out runtime.Slic
 }
 
 // UnsafeFlashAttnDecode is [FlashAttnDecode] with the scalars of both kernels in the caller's own storage: partial binds 4, 7
-// to 10, 13 and 15 of the first one, and reduce 2, 4, 5, 6 and 8 of the second. If reduce's are refused, the first kernel is in
-// the pass already: its result goes to scratch only.
+// to 10, 13 and 15 of the first one, and reduce 2, 4, 5, 6 and 8 of the second. Both are called before either kernel is encoded.
 //
 // Unsafe: see the package documentation.
 func UnsafeFlashAttnDecode[T FloatOrBFloat, E Float](p *runtime.Pass, out runtime.Slice[T], q runtime.Slice[float32], k, v runtime.Slice[E],
@@ -124,21 +122,26 @@ func flashAttnDecode[E Float](fn string, p *runtime.Pass, out runtime.View, bf16
 	if c.err != nil || !r.work {
 		return c.result()
 	}
-	// A second kernel that cannot be had must show before the first one is in the pass.
+	// What is wrong with the second kernel must show before the first one is in the pass.
+	if partial != nil || reduce != nil {
+		a, b := p.NewLaunch(r.partial), p.NewLaunch(r.reduce)
+		return dispatchAll(prepared{a, r.bindPartial(a, d, partial)}, prepared{b, r.bindReduce(b, bf16, d, reduce)})
+	}
 	if p.Runtime().KernelOrigin(r.reduce) == runtime.OriginNone {
 		if _, err := p.Runtime().Kernel(r.reduce); err != nil {
 			return err
 		}
 	}
-	if err := r.launchPartial(p, d, partial); err != nil {
+	l := p.Kernel(r.partial)
+	if err := (prepared{l, r.bindPartial(l, d, nil)}).dispatch(); err != nil {
 		return err
 	}
-	return r.launchReduce(p, bf16, d, reduce)
+	l = p.Kernel(r.reduce)
+	return prepared{l, r.bindReduce(l, bf16, d, nil)}.dispatch()
 }
 
-// launchPartial takes fewer heads to a threadgroup where the device does not take as many threads.
-func (r *decodePlan) launchPartial(p *runtime.Pass, d *AttnDims, bind func(*runtime.ScalarBinder) error) error {
-	l := p.Kernel(r.partial)
+// bindPartial takes fewer heads to a threadgroup where the device does not take as many threads.
+func (r *decodePlan) bindPartial(l *runtime.Launch, d *AttnDims, bind func(*runtime.ScalarBinder) error) grid {
 	l.Read(0, r.q)
 	l.Read(1, r.k)
 	l.Read(2, r.v)
@@ -154,16 +157,15 @@ func (r *decodePlan) launchPartial(p *runtime.Pass, d *AttnDims, bind func(*runt
 	l.Uint32(13, uint32(d.Capacity))
 	l.Float32(15, d.Softcap)
 	l.Scalars(bind)
-	for heads := DecodeHeadsFor(d.HeadDim, d.Heads, d.HeadsKV); ; heads /= 2 {
-		err := l.Dispatch(AttnDecodeGeometry(r.chunk, heads, d.Batch, d.Heads, d.Capacity))
-		if err == nil || heads < 2 || !errors.Is(err, runtime.ErrLimit) {
-			return err
-		}
+	heads := DecodeHeadsFor(d.HeadDim, d.Heads, d.HeadsKV)
+	for heads > 1 && fitThreads(l, heads*SIMDWidth) < heads*SIMDWidth {
+		heads /= 2
 	}
+	groups, threads := AttnDecodeGeometry(r.chunk, heads, d.Batch, d.Heads, d.Capacity)
+	return grid{groups, threads}
 }
 
-func (r *decodePlan) launchReduce(p *runtime.Pass, bf16 bool, d *AttnDims, bind func(*runtime.ScalarBinder) error) error {
-	l := p.Kernel(r.reduce)
+func (r *decodePlan) bindReduce(l *runtime.Launch, bf16 bool, d *AttnDims, bind func(*runtime.ScalarBinder) error) grid {
 	l.Read(0, r.scratch)
 	l.Write(1, r.out)
 	l.Uint32(2, uint32(d.Batch))
@@ -174,12 +176,7 @@ func (r *decodePlan) launchReduce(p *runtime.Pass, bf16 bool, d *AttnDims, bind 
 	l.Read(7, r.sinks)
 	l.Uint32(8, flagOf(r.hasSinks))
 	l.Scalars(bind)
-	for threads := DecodeReduceThreads(d.HeadDim); ; threads /= 2 {
-		err := l.Dispatch(runtime.D2(1, d.Batch*d.Heads), runtime.D1(threads))
-		if err == nil || threads <= SIMDWidth || !errors.Is(err, runtime.ErrLimit) {
-			return err
-		}
-	}
+	return grid{runtime.D2(1, d.Batch*d.Heads), runtime.D1(fitThreads(l, DecodeReduceThreads(d.HeadDim)))}
 }
 
 // DecodeReduceThreads is the size of a threadgroup of [FlashAttnDecode]'s second kernel: a thread for each element of a head,

@@ -235,21 +235,29 @@ func TestFlashAttnDecodeRecorded(t *testing.T) {
 	if c.err != nil {
 		t.Fatal(c.err)
 	}
-	twin(t, rt, []target{scratch}, partial, func(p *runtime.Pass) error { return plan.launchPartial(p, &s.d, nil) },
+	launchPartial := func(p *runtime.Pass, bind binding) error {
+		l := p.Kernel(plan.partial)
+		return prepared{l, plan.bindPartial(l, &s.d, bind)}.dispatch()
+	}
+	launchReduce := func(p *runtime.Pass, bind binding) error {
+		l := p.Kernel(plan.reduce)
+		return prepared{l, plan.bindReduce(l, false, &s.d, bind)}.dispatch()
+	}
+	twin(t, rt, []target{scratch}, partial, func(p *runtime.Pass) error { return launchPartial(p, nil) },
 		func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
-			return plan.launchPartial(p, &s.d, bind)
+			return launchPartial(p, bind)
 		})
-	encode(t, rt, 1, func(p *runtime.Pass) error { return plan.launchPartial(p, &s.d, nil) })
-	twin(t, rt, []target{o}, reduce, func(p *runtime.Pass) error { return plan.launchReduce(p, false, &s.d, nil) },
+	encode(t, rt, 1, func(p *runtime.Pass) error { return launchPartial(p, nil) })
+	twin(t, rt, []target{o}, reduce, func(p *runtime.Pass) error { return launchReduce(p, nil) },
 		func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
-			return plan.launchReduce(p, false, &s.d, bind)
+			return launchReduce(p, bind)
 		})
 
 	// And of both.
 	encode(t, rt, 2, call)
 	want := o.bits()
 	o.reset()
-	pool, err := runtime.NewScalarPool(rt, len(partial)+len(reduce))
+	pool, err := runtime.NewScalarPool(rt, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +282,11 @@ func TestFlashAttnDecodeRecorded(t *testing.T) {
 	}
 	refuses(t, rt, "", []target{o}, []refusal{{"the first kernel's scalars", func(p *runtime.Pass) error {
 		return UnsafeFlashAttnDecode(p, o.s, s.q.s, s.k.s, s.v.s, s.live, scratch.s, s.d, bind(reduce), nil)
-	}, runtime.ErrMisuse, nil}})
+	}, runtime.ErrKernel, nil}, {"the second kernel's scalars", func(p *runtime.Pass) error {
+		return UnsafeFlashAttnDecode(p, o.s, s.q.s, s.k.s, s.v.s, s.live, scratch.s, s.d, bind(partial), bind(reduce[1:]))
+	}, runtime.ErrMisuse, nil}, {"the second kernel's scalars alone", func(p *runtime.Pass) error {
+		return UnsafeFlashAttnDecode(p, o.s, s.q.s, s.k.s, s.v.s, s.live, scratch.s, s.d, nil, bind(partial))
+	}, runtime.ErrScalar, nil}})
 }
 
 func TestFlashAttnDecodeRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/ingot-metal/ingot/runtime"
@@ -44,7 +43,7 @@ func FlashAttnRows[T FloatOrBFloat, E Float](p *runtime.Pass, out runtime.Slice[
 }
 
 // UnsafeFlashAttnRows is [FlashAttnRows] with scalars 4, 5, 7 to 10, 13 and 14, and 15 and 17 with Softcap or Sinks, in the
-// caller's own storage. Where the kernel with eight groups is launched instead of another one, bind is called once more.
+// caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeFlashAttnRows[T FloatOrBFloat, E Float](p *runtime.Pass, out runtime.Slice[T], q runtime.Slice[float32], k, v runtime.Slice[E],
@@ -112,15 +111,17 @@ func flashAttnRows[E Float](fn string, p *runtime.Pass, out runtime.View, bf16 b
 	if c.err != nil || !r.work {
 		return c.result()
 	}
-	err := r.launch(p, r.kernel, r.groups, bf16, d, bind)
-	if err != nil && r.fallback != "" && errors.Is(err, runtime.ErrLimit) {
-		return r.launch(p, r.fallback, smallGroups, bf16, d, bind)
+	l, groups := p.Kernel(r.kernel), r.groups
+	if r.fallback != "" {
+		_, threads := AttnRowsGeometry(r.lanes, groups, d.Batch, d.Tq, d.Heads)
+		if fitThreads(l, threads.X) < threads.X {
+			l, groups = p.Kernel(r.fallback), smallGroups
+		}
 	}
-	return err
+	return r.launch(l, groups, bf16, d, bind)
 }
 
-func (r *rowsPlan) launch(p *runtime.Pass, kernel string, groups int, bf16 bool, d *AttnDims, bind func(*runtime.ScalarBinder) error) error {
-	l := p.Kernel(kernel)
+func (r *rowsPlan) launch(l *runtime.Launch, groups int, bf16 bool, d *AttnDims, bind func(*runtime.ScalarBinder) error) error {
 	l.Read(0, r.q)
 	l.Read(1, r.k)
 	l.Read(2, r.v)

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"errors"
-
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 )
@@ -262,14 +260,12 @@ func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x 
 	l.Uint32(6, uint32(w.cols))
 	l.Uint32(7, uint32(w.size))
 	l.Scalars(bind)
-	for {
-		groups, anySize := k.groups(w.rows, threads)
-		err := l.Dispatch(runtime.D1(groups), runtime.D1(threads))
-		if err == nil || !anySize || threads < 2*SIMDWidth || !errors.Is(err, runtime.ErrLimit) {
-			return err
-		}
-		threads = threads / (2 * SIMDWidth) * SIMDWidth // the pipeline allows fewer on this device
+	groups, anySize := k.groups(w.rows, threads)
+	if anySize {
+		threads = fitThreads(l, threads)
+		groups, _ = k.groups(w.rows, threads)
 	}
+	return l.Dispatch(runtime.D1(groups), runtime.D1(threads))
 }
 
 // GEMVQ4MLXBlockedGateUpGELU is [GEMVQ4MLXGateUpGELU] for banks in blocks of 16 rows and a vector of float32:

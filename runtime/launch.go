@@ -89,6 +89,7 @@ type Launch struct {
 	err    *Error
 	binder ScalarBinder
 	inBind bool   // a function given to Scalars runs: nothing but its binder is taken
+	pl     *pipeline
 	bound  uint32 // slots with a binding
 	groups uint32 // slots with threadgroup memory
 	nconst int
@@ -104,6 +105,7 @@ func (l *Launch) start(p *Pass, name string) {
 	l.err = nil
 	l.bound, l.groups, l.nconst = 0, 0, 0
 	l.inline = l.inline[:0]
+	l.pl = nil
 }
 
 // refuse notes the first error.
@@ -187,6 +189,7 @@ func (l *Launch) constant(index int, kind constantKind, bits uint32) {
 	copy(l.consts[at+1:l.nconst+1], l.consts[at:l.nconst])
 	l.consts[at] = constant{index, kind, bits}
 	l.nconst++
+	l.pl = nil
 }
 
 // Read binds a view that the kernel reads.
@@ -271,15 +274,15 @@ func (l *Launch) scalarSlots() uint32 {
 // how Unsafe variants keep their scalars at addresses that the caller knows. While bind runs, the launch and its pass take
 // nothing else. A nil bind changes nothing.
 func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
-	if bind == nil || l.shut() {
+	if bind == nil || l.shut() || l.p == nil { // a launch without a pass: Dispatch says why
 		return
 	}
 	b := &l.binder
 	*b = ScalarBinder{l: l}
-	l.inBind = true
+	l.inBind, l.p.inBind = true, true
 	returned := false
 	defer func() {
-		l.inBind, b.l = false, nil
+		l.inBind, l.p.inBind, b.l = false, false, nil
 		if !returned { // and whoever recovers from the panic goes on with the pass
 			l.refuse("bind", "a panic", "a function that returns", ErrMisuse)
 		}
@@ -315,6 +318,38 @@ func (l *Launch) ThreadgroupMemory(index, bytes int) {
 	}
 }
 
+// MaxThreads is how many threads a one-dimensional threadgroup of this launch can have, by the kernel's pipeline for the
+// constants set so far and by the device. It is 0 if the pipeline cannot be had: Dispatch says why.
+func (l *Launch) MaxThreads() int {
+	if l == nil || l.p == nil || !l.p.live() || l.shut() {
+		return 0
+	}
+	pl, err := l.pipeline()
+	if err != nil {
+		return 0
+	}
+	return min(pl.info.maxThreads, l.rt.limits.threads.X)
+}
+
+// pipeline is the pipeline for the constants set so far.
+func (l *Launch) pipeline() (*pipeline, error) {
+	if l.pl != nil {
+		return l.pl, nil
+	}
+	pl, err := l.rt.pipeline(l)
+	if err == nil {
+		l.pl = pl
+	}
+	return pl, err
+}
+
+// Check is Dispatch without encoding anything. What it accepts, Dispatch accepts, unless memory is released or the device
+// fails meanwhile.
+func (l *Launch) Check(groups, threads Size) error {
+	_, err := l.check(groups, threads, false)
+	return err
+}
+
 // Dispatch checks everything and encodes the launch: groups threadgroups of threads threads each. On an error the pass
 // is as it was before.
 func (l *Launch) Dispatch(groups, threads Size) error { return l.dispatch(groups, threads, false) }
@@ -324,21 +359,29 @@ func (l *Launch) Dispatch(groups, threads Size) error { return l.dispatch(groups
 func (l *Launch) DispatchThreads(grid, threads Size) error { return l.dispatch(grid, threads, true) }
 
 func (l *Launch) dispatch(grid, threads Size, exact bool) error {
-	if l == nil {
-		return &Error{Func: "Launch.Dispatch", Have: "a nil launch", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
-	}
-	if l.p == nil || !l.p.live() {
-		return &Error{Func: l.name, Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
-	}
-	if l.shut() {
-		return l.err
-	}
-	pl, err := l.rt.pipeline(l)
+	pl, err := l.check(grid, threads, exact)
 	if err != nil {
 		return err
 	}
-	if e := l.validate(&pl.info, &l.rt.limits, grid, threads, exact); e != nil {
-		return e
-	}
 	return l.p.encode(l, pl, grid, threads, exact)
+}
+
+func (l *Launch) check(grid, threads Size, exact bool) (*pipeline, error) {
+	if l == nil {
+		return nil, &Error{Func: "Launch.Dispatch", Have: "a nil launch", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
+	}
+	if l.p == nil || !l.p.live() {
+		return nil, &Error{Func: l.name, Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
+	}
+	if l.shut() {
+		return nil, l.err
+	}
+	pl, err := l.pipeline()
+	if err != nil {
+		return nil, err
+	}
+	if e := l.validate(&pl.info, &l.rt.limits, grid, threads, exact); e != nil {
+		return nil, e
+	}
+	return pl, nil
 }

@@ -15,6 +15,7 @@ type Pass struct {
 	rt     *Runtime
 	st     *passState // nil when the pass is over
 	launch Launch
+	inBind bool // a function given to Launch.Scalars runs
 }
 
 func (p *Pass) live() bool { return p != nil && p.st != nil }
@@ -48,13 +49,25 @@ func (p *Pass) Kernel(name string) *Launch {
 	if !p.live() {
 		return &Launch{name: name} // whose Dispatch says why it is refused
 	}
-	if p.launch.inBind {
-		l := &Launch{p: p, rt: p.rt, name: name}
-		l.refuse("launch", "one within the bind function of another", "that function to return first", ErrMisuse)
-		return l
+	if p.inBind {
+		return p.NewLaunch(name)
 	}
 	p.launch.start(p, name)
 	return &p.launch
+}
+
+// NewLaunch is Kernel with a launch of its own, which the next call of Kernel leaves alone: for several launches that are
+// prepared before one is dispatched, so that all or none are encoded (see [Launch.Check]). It allocates, as Kernel does not.
+func (p *Pass) NewLaunch(name string) *Launch {
+	l := &Launch{name: name}
+	if !p.live() {
+		return l // whose Dispatch says why it is refused
+	}
+	l.start(p, name)
+	if p.inBind {
+		l.refuse("launch", "one within the bind function of another", "that function to return first", ErrMisuse)
+	}
+	return l
 }
 
 // Barrier orders everything encoded before it with everything after it. Only [HazardsManual] needs it.
