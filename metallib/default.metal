@@ -660,7 +660,7 @@ kernel void embed_lookup_q4_mlx(device const uint* packed [[buffer(0)]],
 // there is of them.
 //
 // Slots: 0 mask f16 [qL, kL], 1 blk u8 [ceil(qL / BQ), ceil(kL / BK)], 2 qL, 3 kL, 4 BQ, 5 BK (the tile: BQ rows, BK keys).
-// Geometry: ceil(kL / BK) x ceil(qL / BQ) threadgroups of 32 threads.
+// Geometry: ceil(kL / BK) x ceil(qL / BQ) threadgroups of 32 threads. Threadgroup memory: none.
 kernel void flash_attn_prefill_blk(device const half* mask [[buffer(0)]],
                                    device uchar* blk [[buffer(1)]],
                                    constant uint& qL [[buffer(2)]],
@@ -1415,9 +1415,9 @@ INGOT_FUNC void ingot_attn_precise(device const half* q, device const half* k, d
 
 // o = softmax(scale q k^T + mask) v, scores and weights to base 2.
 //
-// Slots: 0 q f16 [B, H, qL, D], 1 k f16 [B, Hkv, capacity, D], 2 v: f32 [B, Hkv, kL, D], f16 or u8 as k, 3 o f32 as q,
+// Slots: 0 q f16 [B, H, qL, D], 1 k f16 [B, Hkv, capacity, D], 2 v f32 [B, Hkv, kL, D] or f16 as k, 3 o f32 as q,
 //        4 parameters, 5 strides of the mask, 6 mask f16 [qL, kL] or [B, H, qL, kL], 7 u8 [NQ, NK]: what is in the mask's
-//        tiles, 8 sinks f32 [H], 9 more parameters; with codes 10 norms of v f32 [B, Hkv, capacity]. 6 is read with constant 300,
+//        tiles, 8 sinks f32 [H], 9 more parameters. 6 is read with constant 300,
 //        7 with 303, 8 with 312.
 // Geometry: ceil(qL / 32) x H x B threadgroups of 32 x 4 threads. q, k, v and o start at a multiple of 8 bytes.
 // Threadgroup memory: 96 D bytes, static.
@@ -1441,6 +1441,10 @@ kernel void flash_attn_prefill_precise(device const half* q [[buffer(0)]],
     ingot_attn_precise<D, VT>(q, k, v, o, p, mp, mask, blk, pp, nullptr, sinks, ks, vs, group, thread_index, simdgroup, lane);
 }
 
+// The same with V as codes, which are dequantised on the way to threadgroup memory.
+//
+// Slots: those above, with 2 v u8 [B, Hkv, capacity, D] and 10 norms f32 [B, Hkv, capacity].
+// Geometry: as above. Threadgroup memory: 96 D bytes, static.
 template <uint D>
 kernel void flash_attn_prefill_precise_codes(device const half* q [[buffer(0)]],
                                              device const half* k [[buffer(1)]],
@@ -1649,8 +1653,8 @@ INGOT_FUNC void ingot_attn_precise512(device const half* q, device const half* k
 
 // o = softmax(scale q k^T) v, scores and weights to base e, keys up to the row's position with constant 301.
 //
-// Slots: 0 q f16 [B, H, qL, 512], 1 k f16 [B, Hkv, capacity, 512], 2 v: f32 [B, Hkv, kL, 512], f16 or u8 as k, 3 o f32 as q,
-//        4 parameters, 8 sinks f32 [H], 9 more parameters; with codes 10 norms of v f32 [B, Hkv, capacity, 2]. 8 is read with
+// Slots: 0 q f16 [B, H, qL, 512], 1 k f16 [B, Hkv, capacity, 512], 2 v f32 [B, Hkv, kL, 512] or f16 as k, 3 o f32 as q,
+//        4 parameters, 8 sinks f32 [H], 9 more parameters. 8 is read with
 //        constant 312.
 // Geometry: ceil(qL / 8) x H x B threadgroups of 32 x 8 threads. q, k, v and o start at a multiple of 8 bytes.
 // Threadgroup memory: 11,296 bytes, static.
@@ -1673,6 +1677,10 @@ kernel void flash_attn_prefill_precise512(device const half* q [[buffer(0)]],
     ingot_attn_precise512<VT>(q, k, v, o, p, pp, nullptr, sinks, qs, ss, keeps, scratch, group, thread_index, simdgroup, lane);
 }
 
+// The same with V as codes, which each lane dequantises as it loads them.
+//
+// Slots: those above, with 2 v u8 [B, Hkv, capacity, 512] and 10 norms f32 [B, Hkv, capacity, 2].
+// Geometry: as above. Threadgroup memory: 11,296 bytes, static.
 kernel void flash_attn_prefill_precise_d512_vcodes(device const half* q [[buffer(0)]],
                                                    device const half* k [[buffer(1)]],
                                                    device const uchar* v [[buffer(2)]],
@@ -4966,7 +4974,7 @@ INGOT_FUNC void ingot_tqhb_encode(device const float* x, device uchar* codes, de
 //
 // Slots: 0 x f32 [T, Hkv, D], 1 codes u8 [Hkv, capacity, D], 2 norms f32 [Hkv, capacity, D > 256 ? 2 : 1], 3 start u32
 //        (device), 4 T, 5 Hkv, 6 capacity, 7 bits (5, 6 or 8), 8 divisor f32 (sqrt(D), or the factor of D = 512), 9 ring.
-// Geometry: T Hkv threadgroups of 32 threads.
+// Geometry: T Hkv threadgroups of 32 threads. Threadgroup memory: none.
 template <uint D>
 kernel void tqhb_encode(device const float* x [[buffer(0)]],
                         device uchar* codes [[buffer(1)]],
@@ -5004,7 +5012,7 @@ template [[host_name("tqhb_encode_h512")]] kernel tqhb_encoder tqhb_encode<512>;
 //
 // Slots: 0 codes u8 [n], 1 norms f32 [n / block], 2 out f32 [n], 3 n, 4 block (64, 128 or 256), 5 bits (5, 6 or 8), 6 divisor
 //        f32.
-// Geometry: a thread for each number.
+// Geometry: a thread for each number. Threadgroup memory: none.
 kernel void tqhb_dequantize(device const uchar* codes [[buffer(0)]],
                             device const float* norms [[buffer(1)]],
                             device float* out [[buffer(2)]],

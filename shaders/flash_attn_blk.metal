@@ -6,7 +6,7 @@
 // there is of them.
 //
 // Slots: 0 mask f16 [qL, kL], 1 blk u8 [ceil(qL / BQ), ceil(kL / BK)], 2 qL, 3 kL, 4 BQ, 5 BK (the tile: BQ rows, BK keys).
-// Geometry: ceil(kL / BK) x ceil(qL / BQ) threadgroups of 32 threads.
+// Geometry: ceil(kL / BK) x ceil(qL / BQ) threadgroups of 32 threads. Threadgroup memory: none.
 kernel void flash_attn_prefill_blk(device const half* mask [[buffer(0)]],
                                    device uchar* blk [[buffer(1)]],
                                    constant uint& qL [[buffer(2)]],

@@ -166,9 +166,9 @@ INGOT_FUNC void ingot_attn_precise(device const half* q, device const half* k, d
 
 // o = softmax(scale q k^T + mask) v, scores and weights to base 2.
 //
-// Slots: 0 q f16 [B, H, qL, D], 1 k f16 [B, Hkv, capacity, D], 2 v: f32 [B, Hkv, kL, D], f16 or u8 as k, 3 o f32 as q,
+// Slots: 0 q f16 [B, H, qL, D], 1 k f16 [B, Hkv, capacity, D], 2 v f32 [B, Hkv, kL, D] or f16 as k, 3 o f32 as q,
 //        4 parameters, 5 strides of the mask, 6 mask f16 [qL, kL] or [B, H, qL, kL], 7 u8 [NQ, NK]: what is in the mask's
-//        tiles, 8 sinks f32 [H], 9 more parameters; with codes 10 norms of v f32 [B, Hkv, capacity]. 6 is read with constant 300,
+//        tiles, 8 sinks f32 [H], 9 more parameters. 6 is read with constant 300,
 //        7 with 303, 8 with 312.
 // Geometry: ceil(qL / 32) x H x B threadgroups of 32 x 4 threads. q, k, v and o start at a multiple of 8 bytes.
 // Threadgroup memory: 96 D bytes, static.
@@ -192,6 +192,10 @@ kernel void flash_attn_prefill_precise(device const half* q [[buffer(0)]],
     ingot_attn_precise<D, VT>(q, k, v, o, p, mp, mask, blk, pp, nullptr, sinks, ks, vs, group, thread_index, simdgroup, lane);
 }
 
+// The same with V as codes, which are dequantised on the way to threadgroup memory.
+//
+// Slots: those above, with 2 v u8 [B, Hkv, capacity, D] and 10 norms f32 [B, Hkv, capacity].
+// Geometry: as above. Threadgroup memory: 96 D bytes, static.
 template <uint D>
 kernel void flash_attn_prefill_precise_codes(device const half* q [[buffer(0)]],
                                              device const half* k [[buffer(1)]],

@@ -171,8 +171,8 @@ INGOT_FUNC void ingot_attn_precise512(device const half* q, device const half* k
 
 // o = softmax(scale q k^T) v, scores and weights to base e, keys up to the row's position with constant 301.
 //
-// Slots: 0 q f16 [B, H, qL, 512], 1 k f16 [B, Hkv, capacity, 512], 2 v: f32 [B, Hkv, kL, 512], f16 or u8 as k, 3 o f32 as q,
-//        4 parameters, 8 sinks f32 [H], 9 more parameters; with codes 10 norms of v f32 [B, Hkv, capacity, 2]. 8 is read with
+// Slots: 0 q f16 [B, H, qL, 512], 1 k f16 [B, Hkv, capacity, 512], 2 v f32 [B, Hkv, kL, 512] or f16 as k, 3 o f32 as q,
+//        4 parameters, 8 sinks f32 [H], 9 more parameters. 8 is read with
 //        constant 312.
 // Geometry: ceil(qL / 8) x H x B threadgroups of 32 x 8 threads. q, k, v and o start at a multiple of 8 bytes.
 // Threadgroup memory: 11,296 bytes, static.
@@ -195,6 +195,10 @@ kernel void flash_attn_prefill_precise512(device const half* q [[buffer(0)]],
     ingot_attn_precise512<VT>(q, k, v, o, p, pp, nullptr, sinks, qs, ss, keeps, scratch, group, thread_index, simdgroup, lane);
 }
 
+// The same with V as codes, which each lane dequantises as it loads them.
+//
+// Slots: those above, with 2 v u8 [B, Hkv, capacity, 512] and 10 norms f32 [B, Hkv, capacity, 2].
+// Geometry: as above. Threadgroup memory: 11,296 bytes, static.
 kernel void flash_attn_prefill_precise_d512_vcodes(device const half* q [[buffer(0)]],
                                                    device const half* k [[buffer(1)]],
                                                    device const uchar* v [[buffer(2)]],

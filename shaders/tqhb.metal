@@ -80,7 +80,7 @@ INGOT_FUNC void ingot_tqhb_encode(device const float* x, device uchar* codes, de
 //
 // Slots: 0 x f32 [T, Hkv, D], 1 codes u8 [Hkv, capacity, D], 2 norms f32 [Hkv, capacity, D > 256 ? 2 : 1], 3 start u32
 //        (device), 4 T, 5 Hkv, 6 capacity, 7 bits (5, 6 or 8), 8 divisor f32 (sqrt(D), or the factor of D = 512), 9 ring.
-// Geometry: T Hkv threadgroups of 32 threads.
+// Geometry: T Hkv threadgroups of 32 threads. Threadgroup memory: none.
 template <uint D>
 kernel void tqhb_encode(device const float* x [[buffer(0)]],
                         device uchar* codes [[buffer(1)]],
@@ -118,7 +118,7 @@ template [[host_name("tqhb_encode_h512")]] kernel tqhb_encoder tqhb_encode<512>;
 //
 // Slots: 0 codes u8 [n], 1 norms f32 [n / block], 2 out f32 [n], 3 n, 4 block (64, 128 or 256), 5 bits (5, 6 or 8), 6 divisor
 //        f32.
-// Geometry: a thread for each number.
+// Geometry: a thread for each number. Threadgroup memory: none.
 kernel void tqhb_dequantize(device const uchar* codes [[buffer(0)]],
                             device const float* norms [[buffer(1)]],
                             device float* out [[buffer(2)]],
