@@ -20,6 +20,7 @@ type allocation struct {
 	class int            // of the buffer
 	drop  func()         // what ends it, if it does not go to the pool
 	of    *allocation    // what holds its buffer, if it is the temporaries of an arena
+	loan  *loan          // of a stream that has lent the buffer, or nil
 
 	storage  Storage
 	foreign  bool // a buffer, or memory, that the runtime did not make

@@ -73,6 +73,9 @@ func (p *Pass) blit(fn string, cmd command, binds ...bufferBind) error {
 		if st.mapped(b) {
 			return &Error{Func: fn, Have: "memory that the host has mapped", Need: "the end of the mapping", Err: ErrBusy}
 		}
+		if e := st.admit(b.a, b.writes()); e != nil {
+			return &Error{Func: fn, Have: e.Have, Need: e.Need, Err: e.Err}
+		}
 	}
 	st.cmd = cmd
 	if err := st.add(fn, n, 0); err != nil {

@@ -65,7 +65,7 @@ func (ed *edition) listResources() {
 }
 
 // submit encodes and commits commands first to end. The caller's reference to the program goes to the queue.
-func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *tracedWork) (uint64, error) {
+func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *tracedWork, in *lane) (uint64, error) {
 	q := &ed.prog.rt.queue
 	cb, err := q.newCommandBuffer(fn)
 	if err != nil {
@@ -82,7 +82,7 @@ func (ed *edition) submit(fn string, first, end int, times *gpuTimes, work *trac
 		return 0, err
 	}
 	work.ended(end - first)
-	return q.commit(fn, flight{cb: cb, ed: ed, times: times, trace: work})
+	return q.commit(fn, flight{cb: cb, ed: ed, times: times, trace: work, lane: in})
 }
 
 // encode encodes commands first to end: dispatches as an execution of the indirect command buffers where there are some.

@@ -40,6 +40,19 @@ func (q *queue) producers(list []uint64, uses []use) []uint64 {
 	return list
 }
 
+// tainted is why memory cannot be used: work that wrote to it has failed.
+func (q *queue) tainted(a *allocation) *Error {
+	if q.failing.Load() == 0 {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.failures[a.lastW.Load()]; e != nil {
+		return &Error{Have: "memory that failed work wrote", Need: "memory written anew", Err: e}
+	}
+	return nil
+}
+
 // knownFailure is the failure of one of the producers, if one has failed already. The queue is locked.
 func (q *queue) knownFailure(producers []uint64) *Error {
 	if len(q.failures) == 0 {
@@ -57,8 +70,8 @@ func (q *queue) knownFailure(producers []uint64) *Error {
 // the error of its own command buffer; then that of a submission whose results it used. The queue is locked.
 func (q *queue) conclude(seq uint64, f *flight, own *Error) {
 	err, whole := own, f.lane == nil
-	if own == nil && f.injected {
-		err = &Error{Func: "Submission", Have: fmt.Sprintf("submission %d", seq), Err: &DeviceError{Op: "command buffer", Text: "injected failure"}}
+	if own == nil {
+		err = f.cause
 	}
 	follows := func(e *Error, what string) *Error {
 		return &Error{Func: "Submission", Have: fmt.Sprintf("submission %d, which %s", seq, what), Err: e}
@@ -77,6 +90,7 @@ func (q *queue) conclude(seq uint64, f *flight, own *Error) {
 		return
 	}
 	q.failures[seq] = err
+	q.failing.Add(1)
 	if f.lane != nil {
 		f.lane.failed.set(err)
 	}

@@ -123,6 +123,10 @@ func (a *allocation) begin(fn string, r hostRange) error {
 		return &Error{Func: fn, Arg: fmt.Sprintf("bytes %d to %d", r.lo, r.hi), Have: "memory that is mapped", Need: "the end of the mapping", Err: ErrBusy}
 	}
 	for try := 0; ; try++ {
+		if e := a.rt.admit(nil, a, write); e != nil {
+			h.unlock(write)
+			return &Error{Func: fn, Have: e.Have, Need: e.Need, Err: e.Err}
+		}
 		seq := a.rt.queue.conflict(a, r, last.Load())
 		if err := a.rt.await(fn, seq, r.writes); err != nil {
 			h.unlock(write)

@@ -20,6 +20,7 @@ type deviceBuffer struct {
 // memory is what a runtime has allocated.
 type memory struct {
 	zeroed, reused   atomic.Uint64
+	fresh            atomic.Uint64 // buffers made for allocations
 	mapID            atomic.Uint64
 	mappings, mapped atomic.Int64
 
@@ -150,18 +151,9 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 		return nil, e
 	}
 	span := rt.traceHost()
-	class := rt.classOf(n, storage)
-	m := &rt.mem
-	m.mu.Lock()
-	b, ok := m.pool.take(poolKey{class, storage})
-	m.mu.Unlock()
-	if ok {
-		m.reused.Add(1)
-	} else {
-		var err error
-		if b, err = rt.newBuffer(fn, class, storage); err != nil {
-			return nil, err
-		}
+	b, err := rt.takeBuffer(fn, n, storage)
+	if err != nil {
+		return nil, err
 	}
 	a := &allocation{rt: rt, buf: b.mtl, base: b.base, storage: b.storage, size: n, class: b.bytes}
 	rt.enlist(a)
@@ -171,9 +163,27 @@ func (rt *Runtime) allocate(fn string, n int, storage Storage, zero bool) (*allo
 			return nil, err
 		}
 	}
-	rt.stats.bytesAllocated.Add(uint64(class))
-	span.end(laneAllocate, fn, 0, class)
+	rt.stats.bytesAllocated.Add(uint64(b.bytes))
+	span.end(laneAllocate, fn, 0, b.bytes)
 	return a, nil
+}
+
+// takeBuffer takes a buffer for n bytes out of the pool, or makes one. It holds anything.
+func (rt *Runtime) takeBuffer(fn string, n int, storage Storage) (deviceBuffer, error) {
+	class := rt.classOf(n, storage)
+	m := &rt.mem
+	m.mu.Lock()
+	b, ok := m.pool.take(poolKey{class, storage})
+	m.mu.Unlock()
+	if ok {
+		m.reused.Add(1)
+		return b, nil
+	}
+	b, err := rt.newBuffer(fn, class, storage)
+	if err == nil {
+		m.fresh.Add(1)
+	}
+	return b, err
 }
 
 // enlist counts an allocation in and gives it a number and its owner's reference.
@@ -223,6 +233,10 @@ func (rt *Runtime) recycle(a *allocation) {
 		m.mu.Unlock()
 		a.drop()
 		return
+	}
+	if a.loan != nil && !a.loan.gone(a) {
+		m.mu.Unlock()
+		return // another result of the stream has the buffer
 	}
 	defer m.mu.Unlock()
 	b := deviceBuffer{a.buf, a.base, a.class, a.storage}

@@ -52,6 +52,8 @@ func (s scalarUse) state() *scalarState { return &s.pool.state[s.place] }
 type passState struct {
 	rt        *Runtime
 	recording bool
+	stage     bool    // a recording whose commands join a stream
+	stream    *Stream // of a stage and of the chunk that it joins
 
 	count         int
 	last          commandKind // of the last command
@@ -126,6 +128,9 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			if st.mapped(bind) {
 				return l.wrong(slot, "memory that the host has mapped", "the end of the mapping", ErrBusy)
 			}
+			if e := st.admit(b.a, bind.writes()); e != nil {
+				return l.wrong(slot, e.Have, e.Need, e.Err)
+			}
 			bind.buf = b.a.buf
 		case b.pool != nil:
 			a := b.pool.store.view.a
@@ -161,7 +166,7 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 	for rest := l.bound; rest != 0; rest &= rest - 1 {
 		if b := &l.binds[bits.TrailingZeros32(rest)]; b.pool != nil {
 			s := scalarUse{b.pool, b.place}
-			if !st.recording {
+			if st.runs() {
 				s.state().open.Add(1)
 			}
 			st.scalars = append(st.scalars, s)
@@ -203,6 +208,8 @@ func (st *passState) add(fn string, n, groups int) error {
 	}
 	if cmd.barrier {
 		st.barriers++
+	}
+	if cmd.barrier && !st.stage {
 		st.rt.stats.barriers.Add(1)
 		cmd.barrier = st.rt.dropBarrier == nil || !st.rt.dropBarrier(cmd)
 	}
@@ -226,7 +233,19 @@ func (st *passState) add(fn string, n, groups int) error {
 
 // mapped says whether the host has a mapping that keeps the pass from using the memory.
 func (st *passState) mapped(b *bufferBind) bool {
-	return !st.recording && b.a.host.mapped(b.lo(), b.hi(), b.writes())
+	return st.runs() && b.a.host.mapped(b.lo(), b.hi(), b.writes())
+}
+
+// admit says why the pass cannot use memory now: pending work of a stream that cannot be committed yet, or work that wrote
+// to it and failed.
+func (st *passState) admit(a *allocation, write bool) *Error {
+	if !st.runs() {
+		return nil
+	}
+	if e := st.rt.admit(st, a, write); e != nil {
+		return e
+	}
+	return st.rt.queue.tainted(a)
 }
 
 // noteUses adds the bytes of one command to the uses of its memory.
@@ -250,25 +269,36 @@ func (st *passState) use(a *allocation, write, counted bool) int32 {
 	}
 	u := &st.uses[pos]
 	if u.a == nil {
-		if a.released.Load() || !a.hold() {
+		// What joins a chunk was live when the stage took it.
+		if a.released.Load() && (st.stream == nil || st.stage) || !a.hold() {
 			return -1
 		}
 		u.a = a
 	}
 	if counted && !u.counted {
 		u.counted = true
-		if !st.recording {
+		if st.runs() {
 			a.open.Add(1)
 		}
 	}
 	if write && !u.write {
 		u.write = true
-		if !st.recording {
+		if st.runs() {
 			a.openW.Add(1)
 		}
 	}
 	return int32(pos)
 }
+
+// useWhole notes that the pass writes to all of an allocation.
+func (st *passState) useWhole(a *allocation) {
+	if pos := st.use(a, true, true); pos >= 0 {
+		st.uses[pos].note(0, a.size, true)
+	}
+}
+
+// runs says whether the pass's commands will run without being asked for again: recordings for programs do not.
+func (st *passState) runs() bool { return !st.recording || st.stage }
 
 // room finds place for n bytes in the const arena.
 func (st *passState) room(n int) (*chunk, int, error) {
@@ -293,7 +323,7 @@ func (st *passState) endEncoding() { st.enc.end() }
 
 // close takes back what counts the pass as open. A recording does not count: it runs nothing.
 func (st *passState) close() {
-	if st.recording {
+	if !st.runs() {
 		return
 	}
 	for _, u := range st.uses {
@@ -372,6 +402,7 @@ func (st *passState) recycle() {
 	st.uses, st.scalars, st.chunks = st.uses[:0], st.scalars[:0], st.chunks[:0]
 	st.cmds, st.binds, st.tgs = st.cmds[:0], st.binds[:0], st.tgs[:0]
 	st.cb = mtl.CommandBuffer{}
+	st.stage, st.stream = false, nil
 	st.enc = encoder{}
 	st.debug.reset()
 	st.inGroup = 0

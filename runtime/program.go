@@ -116,7 +116,7 @@ func (prog *Program) Replay() (Submission, error) {
 	}
 	defer prog.rt.leave()
 	ed := prog.take()
-	return prog.replay(fn, ed, 0, len(ed.cmds))
+	return prog.replay(fn, ed, 0, len(ed.cmds), nil)
 }
 
 // ReplayRange is Replay for the commands from i up to j, counted from 0 in the order of recording: dispatches, copies
@@ -134,7 +134,7 @@ func (prog *Program) ReplayRange(i, j int) (Submission, error) {
 		prog.unref()
 		return Submission{}, &Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("a program of %d commands", n), Need: "0 <= i <= j <= commands", Err: ErrShape}
 	}
-	return prog.replay(fn, ed, i, j)
+	return prog.replay(fn, ed, i, j, nil)
 }
 
 // dispatchesIn counts the dispatches among commands first to end.
@@ -159,8 +159,8 @@ func (prog *Program) enter(fn string) error {
 	return nil
 }
 
-// replay submits commands of an edition that was taken, of a program that is held.
-func (prog *Program) replay(fn string, ed *edition, first, end int) (Submission, error) {
+// replay submits commands of an edition that was taken, of a program that is held, in the order of a stream or in the runtime's.
+func (prog *Program) replay(fn string, ed *edition, first, end int, in *lane) (Submission, error) {
 	defer prog.put(ed)
 	if first == end {
 		prog.unref()
@@ -169,7 +169,7 @@ func (prog *Program) replay(fn string, ed *edition, first, end int) (Submission,
 	pool := objc.NewPool()
 	defer pool.Drain()
 	times, work := prog.rt.newTimes(), prog.rt.traceWork("replay")
-	seq, err := ed.submit(fn, first, end, times, work)
+	seq, err := ed.submit(fn, first, end, times, work, in)
 	if err != nil {
 		work.dropped()
 		prog.unref()

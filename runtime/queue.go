@@ -31,7 +31,7 @@ type flight struct {
 	lane  *lane             // of a stream, nil for the runtime's own work
 	// producers are the submissions that last wrote to what this one uses and are in flight or have failed.
 	producers []uint64
-	injected  bool // it is to count as failed
+	cause     *Error // it is to count as failed, for this reason
 }
 
 // queue is the command queue and what is in flight on it. Submissions are numbered from 1 in the order of their commits,
@@ -43,7 +43,8 @@ type queue struct {
 	event    mtl.SharedEvent // signalled with the number of each submission
 	timeouts bool            // the event can be waited for with a timeout
 
-	done atomic.Uint64 // all submissions up to this one have completed
+	done    atomic.Uint64 // all submissions up to this one have completed
+	failing atomic.Int64  // how many of them have failed
 
 	// life is held for reading by who waits for the event, so that close does not release it under them.
 	life sync.RWMutex
@@ -67,7 +68,7 @@ func (q *queue) start(rt *Runtime) error {
 	q.tidy = time.AfterFunc(math.MaxInt64, q.housekeep)
 	q.tidy.Stop()
 	refuse := func(op, text string) error { return &Error{Func: "Open", Err: &DeviceError{Op: op, Text: text}} }
-	q.mtl = rt.dev.NewCommandQueueWithMaxCommandBufferCount(uint(rt.cfg.maxInFlight + maxOpenPasses + 1))
+	q.mtl = rt.dev.NewCommandQueueWithMaxCommandBufferCount(uint(rt.cfg.maxInFlight + maxOpenPasses + MaxStreams + 1))
 	if q.mtl.IsNil() {
 		return refuse("newCommandQueueWithMaxCommandBufferCount:", "the device made no queue")
 	}
@@ -97,8 +98,8 @@ func (q *queue) newCommandBuffer(fn string) (mtl.CommandBuffer, error) {
 	return cb, nil
 }
 
-// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.ed. It refuses work of the
-// runtime's own that uses memory which failed work wrote; work of a stream then fails when it has completed.
+// commit commits a command buffer whose encoding has ended, and takes what it uses: f.st or f.ed. It refuses work that uses
+// memory which failed work wrote; only the chunk of a stream, whose calls have been accepted, is committed and then fails.
 func (q *queue) commit(fn string, f flight) (uint64, error) {
 	span := q.rt.traceHost()
 	var scalars []scalarUse
@@ -112,6 +113,11 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	if e := exclude(fn, f.uses, scalars); e != nil {
 		return 0, e
 	}
+	if f.ed != nil {
+		if err := q.rt.admitReplay(fn, f.uses, f.lane); err != nil {
+			return 0, err
+		}
+	}
 	limit := q.rt.cfg.maxInFlight
 	if f.lane != nil {
 		limit = min(limit, maxStreamInFlight)
@@ -123,7 +129,7 @@ func (q *queue) commit(fn string, f flight) (uint64, error) {
 	seq := q.seq + 1
 	slot := &q.ring[seq%flights]
 	producers := q.producers(slot.producers[:0], f.uses)
-	if e := q.knownFailure(producers); e != nil && f.lane == nil {
+	if e := q.knownFailure(producers); e != nil && (f.lane == nil || f.ed != nil) {
 		return 0, &Error{Func: fn, Have: "memory that failed work wrote", Need: "memory written anew", Err: e}
 	}
 	// Before the open uses are taken back, so that a host copy sees either those or the submission.

@@ -36,6 +36,7 @@ type Runtime struct {
 	trace    atomic.Pointer[Trace] // the one that is being taken
 	resident residency
 	states   passStates
+	streams  streams
 	stats    counters
 
 	// dropBarrier is for tests: it says of a barrier that is needed whether to leave it out.
@@ -236,6 +237,9 @@ func (rt *Runtime) stopEntering(fn string) error {
 		time.Sleep(100 * time.Microsecond)
 		rt.mu.Lock()
 	}
+	rt.mu.Unlock()
+	rt.closeStreams() // nobody else can use them any more
+	rt.mu.Lock()
 	rt.closed.Store(true)
 	return nil
 }

@@ -43,19 +43,27 @@ func SliceOf[T Element](rt *Runtime, data []T, storage ...Storage) (Slice[T], er
 }
 
 func newSlice[T Element](fn string, rt *Runtime, n int, storage Storage, zero bool) (Slice[T], error) {
-	size := sizeOf[T]()
 	if err := rt.opened(fn); err != nil {
 		return Slice[T]{}, err
 	}
-	switch {
-	case n < 0 || n > math.MaxInt/size:
-		return Slice[T]{}, &Error{Func: fn, Arg: "n", Have: fmt.Sprint(n), Need: fmt.Sprintf("0 to %d elements", math.MaxInt/size), Err: ErrShape}
-	}
-	a, err := rt.allocate(fn, n*size, storage, zero)
+	bytes, err := lengthOf[T](fn, n)
 	if err != nil {
 		return Slice[T]{}, err
 	}
-	return Slice[T]{view: View{a: a, n: n * size}, owner: true}, nil
+	a, err := rt.allocate(fn, bytes, storage, zero)
+	if err != nil {
+		return Slice[T]{}, err
+	}
+	return Slice[T]{view: View{a: a, n: bytes}, owner: true}, nil
+}
+
+// lengthOf is the length of n elements in bytes.
+func lengthOf[T Element](fn string, n int) (int, error) {
+	size := sizeOf[T]()
+	if n < 0 || n > math.MaxInt/size {
+		return 0, &Error{Func: fn, Arg: "n", Have: fmt.Sprint(n), Need: fmt.Sprintf("0 to %d elements", math.MaxInt/size), Err: ErrShape}
+	}
+	return n * size, nil
 }
 
 // Len is the number of elements.
