@@ -18,6 +18,13 @@
 // the order in which they were committed. Dispatches that do not touch each other's bytes may run at the same time: a
 // pass notes what each one reads and writes, by byte range, and separates only those that conflict.
 //
+// # Streams
+//
+// A [Stream] takes work call by call and commits it in chunks on its own, without waiting; results are futures. Use it where
+// the work is not known as a whole, such as an evaluator of arrays; [Runtime.Submit] where a pass is one unit, [Runtime.Record]
+// where the same work comes again and again. Streams of one runtime share its queue, so that they take turns on the device;
+// what sets them apart is that a failure stays within one.
+//
 // # Concurrency
 //
 // The methods of [Runtime], [Program], [Submission], [Slice], [View], [ScalarPool] and [Scalar] may be called from
@@ -26,7 +33,12 @@
 //
 // # Failures
 //
-// Every error that this package makes is an [*Error] over one of the sentinels below. A command buffer that fails, or
-// that makes no progress within the limit of [WithTimeout], makes the runtime unusable for further work, since nothing
-// can be said about the memory it wrote: [Runtime.Err] tells, and [Runtime.Reopen] starts anew.
+// Every error that this package makes is an [*Error] over one of the sentinels below. A command buffer that fails makes
+// the runtime unusable for further work, since what comes later is in the same order: [Runtime.Err] tells, and [Runtime.Reopen]
+// starts anew. One of a stream only ends the stream. Either way the memory that failed work wrote is marked: reading it, and
+// work that uses it, is an error until the host has written the whole of the allocation. A device that is lost ([ErrDeviceLost])
+// or makes no progress within the limit of [WithTimeout] is given up, whoever waits for it or nobody.
+//
+// Completion is noticed by whoever waits or calls, on his goroutine. While work is in flight a timer looks after what nobody
+// waits for, every 25 ms, so that its memory is given back; nothing runs while nothing is in flight, or after Close.
 package runtime
