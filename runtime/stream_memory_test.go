@@ -125,3 +125,24 @@ func TestMemoryOfFailedResults(t *testing.T) {
 	require.NoError(t, rt.Run(func(p *Pass) error { return bump(p, x, 1) }))
 	expect(t, x, 1)
 }
+
+// TestReuseIsOrdered gives memory to a result that has nothing to do with what used it before in the same chunk.
+func TestReuseIsOrdered(t *testing.T) {
+	rt, _ := softRuntime(t, soft.Options{Order: soft.Reversed})
+	s := openStream(t, rt)
+	y := mustSlice(t, rt, 4)
+	large := func(v uint32) *Future[uint32] {
+		f, err := Compute(s, largeResult/4, func(p *Pass, out Slice[uint32]) error { return fill(p, out.Slice(0, 4), v) })
+		require.NoError(t, err)
+		return f
+	}
+	a := large(1)
+	require.NoError(t, s.Encode(func(p *Pass) error { return duplicate(p, y, a.Slice().Slice(0, 4)) }))
+	require.NoError(t, a.Release())
+	b := large(2)
+	require.EqualValues(t, 1, s.Stats().Reused)
+	require.Equal(t, 3, s.Stats().Pending)
+	expect(t, y, 1)
+	expect(t, b.Slice().Slice(0, 4), 2)
+	require.NoError(t, s.Close())
+}
