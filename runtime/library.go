@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/objc"
@@ -19,7 +22,7 @@ const (
 	OriginEmbedded
 	// OriginSource is this module's MSL, compiled on the device since it refused the compiled library or that kernel of it.
 	OriginSource
-	// OriginUser is the library given to WithLibrary.
+	// OriginUser is a library of the user's, given to WithLibrary or Runtime.AddLibrary.
 	OriginUser
 )
 
@@ -32,13 +35,16 @@ func (o Origin) String() string {
 type library struct {
 	mtl    mtl.Library
 	origin Origin
+	file   *libraryFile
 }
 
 // libraries are those that kernels are looked for in.
 type libraries struct {
 	primary library
+	names   atomic.Pointer[map[string]library] // what AddLibrary added, by kernel
 
 	mu        sync.Mutex
+	added     []library
 	source    library // compiled on first need
 	sourceErr error
 }
@@ -50,13 +56,9 @@ func (rt *Runtime) loadLibrary() error {
 	if !rt.cfg.haveLibrary {
 		data, origin = rt.cfg.builtin.data(), OriginEmbedded
 	}
-	lib, err := rt.dev.NewLibraryWithData(data)
-	if err == nil && lib.IsNil() {
-		err = &DeviceError{Op: "library", Text: "the device made no library"}
-	}
+	lib, err := rt.newLibrary(data, origin)
 	if err == nil {
-		lib.SetLabel("ingot " + origin.String())
-		rt.libs.primary = library{lib, origin}
+		rt.libs.primary = lib
 		return nil
 	}
 	refused := &Error{Func: "Open", Arg: origin.String() + " library", Err: deviceError("library", err)}
@@ -71,6 +73,67 @@ func (rt *Runtime) loadLibrary() error {
 	source.mtl.Retain()
 	rt.libs.primary = source
 	return nil
+}
+
+// newLibrary loads a compiled library.
+func (rt *Runtime) newLibrary(data []byte, origin Origin) (library, error) {
+	lib, err := rt.dev.NewLibraryWithData(data)
+	if err == nil && lib.IsNil() {
+		err = &DeviceError{Op: "library", Text: "the device made no library"}
+	}
+	if err != nil {
+		return library{}, err
+	}
+	lib.SetLabel("ingot " + origin.String())
+	return library{lib, origin, &libraryFile{data: func() []byte { return data }}}, nil
+}
+
+// AddLibrary adds the kernels of a .metallib to those that there are. It is refused as a whole, with an error over
+// [ErrKernel], when one of them has the name of a kernel that is there already: it would hide the other one, or be hidden.
+// There is no fallback to source for it. It may be called at any time, from several goroutines. The data must not change
+// afterwards.
+func (rt *Runtime) AddLibrary(data []byte) error {
+	const fn = "Runtime.AddLibrary"
+	if len(data) == 0 {
+		return &Error{Func: fn, Arg: "data", Have: "no data", Need: "a .metallib", Err: ErrMisuse}
+	}
+	if err := rt.enter(fn); err != nil {
+		return err
+	}
+	defer rt.leave()
+	defer objc.NewPool().Drain()
+	lib, err := rt.newLibrary(data, OriginUser)
+	if err != nil {
+		return &Error{Func: fn, Arg: "data", Err: deviceError("library", err)}
+	}
+	l := &rt.libs
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names := map[string]library{}
+	if old := l.names.Load(); old != nil {
+		maps.Copy(names, *old)
+	}
+	there := l.primary.mtl.FunctionNames().Strings()
+	for _, name := range lib.mtl.FunctionNames().Strings() {
+		if _, ok := names[name]; ok || slices.Contains(there, name) {
+			lib.mtl.Release()
+			return &Error{Func: fn, Arg: "data", Have: fmt.Sprintf("a kernel %q, which there is already", name), Need: "other names", Err: ErrKernel}
+		}
+		names[name] = lib
+	}
+	l.added = append(l.added, lib)
+	l.names.Store(&names)
+	return nil
+}
+
+// libraryOf is the library that has a kernel, or else the primary one.
+func (rt *Runtime) libraryOf(kernel string) library {
+	if names := rt.libs.names.Load(); names != nil {
+		if lib, ok := (*names)[kernel]; ok {
+			return lib
+		}
+	}
+	return rt.libs.primary
 }
 
 // sourceLibrary compiles the embedded sources, once.
@@ -104,12 +167,15 @@ func (rt *Runtime) compile(text string) (library, error) {
 		return library{}, &Error{Func: "library", Arg: "source", Err: deviceError("source library", err)}
 	}
 	lib.SetLabel("ingot source")
-	return library{lib, OriginSource}, nil
+	return library{lib, OriginSource, &libraryFile{data: rt.cfg.builtin.data}}, nil
 }
 
 func (rt *Runtime) closeLibraries() {
 	rt.libs.primary.mtl.Release()
 	rt.libs.mu.Lock()
+	for _, l := range rt.libs.added {
+		l.mtl.Release()
+	}
 	rt.libs.source.mtl.Release()
 	rt.libs.mu.Unlock()
 }

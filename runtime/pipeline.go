@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,22 @@ type pipeline struct {
 type pipelines struct {
 	byName atomic.Pointer[map[string]*kernel]
 
-	mu sync.Mutex // guards making
+	mu     sync.Mutex // guards adding to it, and making
+	making map[variant]*making
+}
+
+// variant is a kernel with its constants.
+type variant struct {
+	name   string
+	n      int
+	consts [MaxConstants]constant
+}
+
+// making is a pipeline that somebody makes, and others may wait for. Several are made at a time.
+type making struct {
+	done chan struct{}
+	pl   *pipeline
+	err  error
 }
 
 // kernel is what there is of one kernel name.
@@ -49,62 +65,87 @@ func (k *kernel) find(consts []constant) *pipeline {
 // pipeline is the pipeline of a launch, made on first use.
 func (rt *Runtime) pipeline(l *Launch) (*pipeline, error) {
 	consts := l.consts[:l.nconst]
-	if all := rt.pipes.byName.Load(); all != nil {
-		if k := (*all)[l.name]; k != nil {
-			if pl := k.find(consts); pl != nil {
-				return pl, nil
-			}
-		}
+	if pl := rt.pipes.find(l.name, consts); pl != nil {
+		return pl, nil
 	}
 	return rt.addPipeline(l.name, consts)
 }
 
 func (rt *Runtime) addPipeline(name string, consts []constant) (*pipeline, error) {
-	p := &rt.pipes
+	p, key := &rt.pipes, variant{name: name, n: len(consts)}
+	copy(key.consts[:], consts)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	var k *kernel
-	if all := p.byName.Load(); all != nil {
-		if k = (*all)[name]; k != nil {
-			if pl := k.find(consts); pl != nil {
-				return pl, nil // somebody else made it
-			}
-		}
+	if pl := p.find(name, consts); pl != nil {
+		p.mu.Unlock()
+		return pl, nil // somebody else made it
+	}
+	if m := p.making[key]; m != nil {
+		p.mu.Unlock()
+		<-m.done
+		return m.pl, m.err
 	}
 	if rt.closed.Load() {
+		p.mu.Unlock()
 		return nil, &Error{Func: name, Err: ErrClosed}
 	}
-	span := rt.traceHost()
-	pl, err := rt.makePipeline(name, slices.Clone(consts))
-	if err != nil {
-		return nil, err
+	m := &making{done: make(chan struct{}), err: &Error{Func: name, Err: ErrMisuse}}
+	if p.making == nil {
+		p.making = map[variant]*making{}
 	}
-	span.end(laneCompile, name, 0, 0)
-	rt.cfg.log.Debug("pipeline made", "kernel", label(name, consts), "library", pl.origin.String(), "indirect", pl.indirect)
-	if k == nil {
-		k = new(kernel)
-		k.variants.Store(&[]*pipeline{pl})
-		all := map[string]*kernel{name: k}
-		if old := p.byName.Load(); old != nil {
-			for n, o := range *old {
-				all[n] = o
-			}
+	p.making[key] = m
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		if m.err == nil {
+			p.add(name, m.pl)
+			rt.stats.pipelines.Add(1)
 		}
-		p.byName.Store(&all)
-	} else {
-		list := append(slices.Clone(*k.variants.Load()), pl)
-		k.variants.Store(&list)
+		delete(p.making, key)
+		p.mu.Unlock()
+		close(m.done)
+	}()
+	span := rt.traceHost()
+	if m.pl, m.err = rt.makePipeline(name, slices.Clone(consts)); m.err == nil {
+		span.end(laneCompile, name, 0, 0)
+		rt.cfg.log.Debug("pipeline made", "kernel", label(name, consts), "library", m.pl.origin.String(), "indirect", m.pl.indirect)
 	}
-	rt.stats.pipelines.Add(1)
-	return pl, nil
+	return m.pl, m.err
+}
+
+// find is the pipeline of a kernel with those constants, or nil.
+func (p *pipelines) find(name string, consts []constant) *pipeline {
+	if all := p.byName.Load(); all != nil {
+		if k := (*all)[name]; k != nil {
+			return k.find(consts)
+		}
+	}
+	return nil
+}
+
+// add puts a pipeline into the cache. The lock is held.
+func (p *pipelines) add(name string, pl *pipeline) {
+	all := map[string]*kernel{}
+	if old := p.byName.Load(); old != nil {
+		if k := (*old)[name]; k != nil {
+			list := append(slices.Clone(*k.variants.Load()), pl)
+			k.variants.Store(&list)
+			return
+		}
+		maps.Copy(all, *old)
+	}
+	k := new(kernel)
+	k.variants.Store(&[]*pipeline{pl})
+	all[name] = k
+	p.byName.Store(&all)
 }
 
 // makePipeline tries the binary library and, where it is refused for this kernel, the source; each with the use in
 // indirect command buffers, if the device has them, and without.
 func (rt *Runtime) makePipeline(name string, consts []constant) (*pipeline, error) {
 	defer objc.NewPool().Drain()
-	pl, err := rt.pipelineFrom(rt.libs.primary, name, consts)
-	if err == nil || rt.libs.primary.origin != OriginEmbedded || isNoKernel(err) {
+	lib := rt.libraryOf(name)
+	pl, err := rt.pipelineFrom(lib, name, consts)
+	if err == nil || lib.origin != OriginEmbedded || isNoKernel(err) {
 		return pl, err
 	}
 	source, serr := rt.sourceLibrary()
@@ -160,7 +201,7 @@ func (rt *Runtime) pipelineFrom(lib library, name string, consts []constant) (*p
 		return nil, &Error{Func: name, Have: fmt.Sprintf("a pipeline of execution width %d", w), Need: fmt.Sprint(executionWidth), Err: ErrLimit}
 	}
 	if reflection.IsNil() {
-		if pl.info, err = rt.reflectFile(name, state); err != nil {
+		if pl.info, err = lib.file.reflect(name, state); err != nil {
 			state.Release()
 			return nil, err
 		}

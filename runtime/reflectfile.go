@@ -12,21 +12,15 @@ import (
 // libraryFile is the library as a file, read for what it says of its kernels, which is needed only where Metal's own
 // reflection is not given.
 type libraryFile struct {
+	data func() []byte
 	once sync.Once
 	lib  *metallib.Library
 	err  error
 }
 
-// reflectFile takes from the library's file what launches are checked against.
-func (rt *Runtime) reflectFile(name string, state mtl.ComputePipelineState) (kernelInfo, error) {
-	f := &rt.file
-	f.once.Do(func() {
-		data := rt.cfg.library
-		if !rt.cfg.haveLibrary {
-			data = rt.cfg.builtin.data()
-		}
-		f.lib, f.err = metallib.Read(data)
-	})
+// reflect takes from the library's file what launches are checked against.
+func (f *libraryFile) reflect(name string, state mtl.ComputePipelineState) (kernelInfo, error) {
+	f.once.Do(func() { f.lib, f.err = metallib.Read(f.data()) })
 	refuse := func(err error) (kernelInfo, error) {
 		return kernelInfo{}, &Error{Func: name, Have: "no reflection from the device, and none from the library's file", Err: because(ErrKernel, err)}
 	}

@@ -27,7 +27,6 @@ type Runtime struct {
 	info     DeviceInfo
 	limits   limits
 	libs     libraries
-	file     libraryFile
 	pipes    pipelines
 	mem      memory
 	arena    arena

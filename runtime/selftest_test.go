@@ -140,11 +140,11 @@ func TestReflectionFromFile(t *testing.T) {
 	for name, l := range launches(t) {
 		pl, err := rt.pipeline(l)
 		require.NoError(t, err)
-		fromFile, err := rt.reflectFile(name, pl.state)
+		fromFile, err := rt.libs.primary.file.reflect(name, pl.state)
 		require.NoError(t, err)
 		require.Equal(t, pl.info, fromFile, name)
 	}
-	_, err = rt.reflectFile("nothing", (*rt.pipes.byName.Load())["decode_advance"].find(nil).state)
+	_, err = rt.libs.primary.file.reflect("nothing", (*rt.pipes.byName.Load())["decode_advance"].find(nil).state)
 	require.ErrorIs(t, err, ErrKernel)
 	require.NoError(t, rt.Close())
 }

@@ -22,6 +22,9 @@ import (
 //go:embed testdata/kernels.metallib
 var testKernels []byte
 
+//go:embed testdata/more/more.metallib
+var moreKernels []byte
+
 // softDevice makes a software device and checks at the end of the test that nothing of it is left.
 func softDevice(t testing.TB, o soft.Options) mtl.Device {
 	t.Helper()
@@ -61,14 +64,16 @@ func softRuntime(t testing.TB, o soft.Options, opts ...Option) (*Runtime, mtl.De
 func TestKernelsAreUpToDate(t *testing.T) {
 	testenv.Tool(t, "clang-22")
 	testenv.Tool(t, "opt-22")
-	out := filepath.Join(t.TempDir(), "kernels.metallib")
-	cmd := exec.Command("go", "run", "./cmd/buildmetallib", "-route", "clang", "-o", out, "runtime/testdata")
-	cmd.Dir = testenv.Root(t)
-	text, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	data, err := os.ReadFile(out)
-	require.NoError(t, err)
-	require.Equal(t, testKernels, data, "rebuild testdata/kernels.metallib")
+	for dir, want := range map[string][]byte{"runtime/testdata": testKernels, "runtime/testdata/more": moreKernels} {
+		out := filepath.Join(t.TempDir(), "kernels.metallib")
+		cmd := exec.Command("go", "run", "./cmd/buildmetallib", "-route", "clang", "-o", out, dir)
+		cmd.Dir = testenv.Root(t)
+		text, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		data, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.Equal(t, want, data, "rebuild the library in %s", dir)
+	}
 }
 
 // deviceKinds are devices of every kind that programs run on in different ways. All run what no barrier orders in some

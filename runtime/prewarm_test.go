@@ -1,0 +1,108 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ingot-metal/ingot/mtl/soft"
+)
+
+func TestPrewarm(t *testing.T) {
+	rt, dev := softRuntime(t, soft.Options{})
+	require.NoError(t, rt.Prewarm(t.Context()))
+	require.NoError(t, rt.Prewarm(t.Context(), "fill", "copy", "add", "fill", "add"))
+	require.EqualValues(t, 3, rt.Stats().Pipelines, "each once")
+	const make = "newComputePipelineStateWithDescriptor:options:reflection:error:"
+	made := soft.Stats(dev).Messages[make]
+	x := sliceOf(t, rt, 1, 2)
+	require.NoError(t, rt.Run(func(p *Pass) error { return errors.Join(fill(p, x, 1), bump(p, x, 1)) }))
+	require.Equal(t, made, soft.Stats(dev).Messages[make], "nothing was left to make")
+	require.Equal(t, OriginUser, rt.KernelOrigin("copy"))
+
+	err := rt.Prewarm(nil, "nothing", "group_sum", "number") //nolint:staticcheck // nil is allowed
+	require.ErrorIs(t, err, ErrKernel)
+	require.ErrorIs(t, err, ErrDevice, "number needs function constants")
+	require.NotEqual(t, OriginNone, rt.KernelOrigin("group_sum"), "the others are ready")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = rt.Prewarm(ctx, "fill", "copy")
+	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "0 of 2 kernels ready")
+	require.NoError(t, rt.Close())
+	require.ErrorIs(t, rt.Prewarm(t.Context(), "fill"), ErrClosed)
+	require.ErrorIs(t, (*Runtime)(nil).Prewarm(t.Context()), ErrMisuse)
+}
+
+// Everybody who wants a pipeline that is being made waits for that one, and different ones are made at the same time.
+func TestPipelinesAreMadeOnce(t *testing.T) {
+	rt := new(fake).open(t)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for _, name := range []string{"fill", "copy", "add", "none"} {
+				if _, err := rt.Kernel(name); (err != nil) != (name == "none") {
+					t.Error(err)
+				}
+			}
+			for v := range 4 {
+				// Four different ones, whose names for tools are the same.
+				l := Launch{name: "scale"}
+				switch (v + g) % 4 {
+				case 0:
+					l.ConstantUint32(0, 1)
+				case 1:
+					l.ConstantInt32(0, 1)
+				case 2:
+					l.ConstantFloat32(0, 1)
+				default:
+					l.ConstantUint32(1, 1)
+				}
+				if _, err := rt.pipeline(&l); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 7, rt.Stats().Pipelines)
+}
+
+func TestAddLibrary(t *testing.T) {
+	rt, dev := softRuntime(t, soft.Options{})
+	objects := soft.Stats(dev).Objects
+	require.ErrorIs(t, rt.AddLibrary(nil), ErrMisuse)
+	require.ErrorIs(t, rt.AddLibrary([]byte("no library")), ErrDevice)
+	err := rt.AddLibrary(testKernels)
+	require.ErrorIs(t, err, ErrKernel)
+	require.ErrorContains(t, err, "which there is already")
+	require.Equal(t, objects, soft.Stats(dev).Objects, "nothing is left of what was refused")
+	require.NoError(t, rt.AddLibrary(moreKernels))
+	require.ErrorIs(t, rt.AddLibrary(moreKernels), ErrKernel, "twice")
+	info, err := rt.Kernel("triple")
+	require.NoError(t, err)
+	require.Equal(t, OriginUser, info.Origin)
+	_, err = rt.Kernel("fill")
+	require.NoError(t, err, "those of the first library are there still")
+	require.NoError(t, rt.Close())
+	require.ErrorIs(t, rt.AddLibrary(moreKernels), ErrClosed)
+}
+
+// Kernels beside the embedded ones: the library stays what it is, and the added kernels have no source to fall back to.
+func TestAddLibraryToEmbedded(t *testing.T) {
+	rt, err := Open(WithDevice(softDevice(t, soft.Options{RefuseKernels: []string{"add"}})))
+	require.NoError(t, err)
+	require.NoError(t, rt.AddLibrary(testKernels))
+	require.Equal(t, OriginEmbedded, rt.LibraryOrigin())
+	require.NoError(t, rt.Prewarm(t.Context(), "fill", "copy_b32"))
+	require.Equal(t, OriginUser, rt.KernelOrigin("fill"))
+	require.Equal(t, OriginEmbedded, rt.KernelOrigin("copy_b32"))
+	_, err = rt.Kernel("add")
+	require.ErrorIs(t, err, ErrDevice)
+	require.NoError(t, rt.Close())
+}
