@@ -47,7 +47,7 @@ func (p *Pass) blittable(fn, arg string, v View) error {
 	switch {
 	case !p.live():
 		return &Error{Func: fn, Have: "a pass that is over", Need: "a pass that is being encoded", Err: ErrMisuse}
-	case p.launch.inBind:
+	case p.inBind:
 		return &Error{Func: fn, Have: "a call within the bind function of a launch", Need: "calls of the binder only", Err: ErrMisuse}
 	}
 	if e := v.invalid(); e != nil {
