@@ -38,7 +38,8 @@ func init() {
 			a := c.Self().(*sampleAttachments)
 			i := c.Uint(0)
 			if i >= maxSampleAttachments {
-				panic("sample buffer attachment beyond the fourth")
+				c.Refuse("sample buffer attachment %d of %d", i, maxSampleAttachments)
+				return
 			}
 			a.mu.Lock()
 			if a.items[i] == 0 {
@@ -53,7 +54,8 @@ func init() {
 			a := c.Self().(*sampleAttachments)
 			i := c.Uint(1)
 			if i >= maxSampleAttachments {
-				panic("sample buffer attachment beyond the fourth")
+				c.Refuse("sample buffer attachment %d of %d", i, maxSampleAttachments)
+				return
 			}
 			id := objc.ID(objc.Send(c.Object(0), selCopy))
 			a.mu.Lock()

@@ -51,18 +51,20 @@ var constantSizes = map[DataType]int{
 	DataTypeULong: 8, DataTypeULong2: 16, DataTypeULong3: 32, DataTypeULong4: 32,
 }
 
-// copyConstant copies the value behind a pointer that came with a message.
-func copyConstant(p unsafe.Pointer, t DataType) ConstantValue {
+// copyConstant copies the value behind a pointer that came with a message, or refuses the message.
+func copyConstant(c *objc.Call, p unsafe.Pointer, t DataType) (v ConstantValue, ok bool) {
 	n, ok := constantSizes[t]
 	if !ok {
-		panic(fmt.Sprintf("data type %d cannot be a function constant", t))
+		c.Refuse("data type %d cannot be a function constant", t)
+		return v, false
 	}
 	if p == nil {
-		panic("a function constant without a value")
+		c.Refuse("a function constant without a value")
+		return v, false
 	}
 	b := make([]byte, n)
 	copy(b, unsafe.Slice((*byte)(p), n))
-	return ConstantValue{t, b}
+	return ConstantValue{t, b}, true
 }
 
 func init() {
@@ -72,13 +74,21 @@ func init() {
 	var class *objc.GoClass
 	class = objc.NewGoClass("MTLFunctionConstantValues", map[string]objc.Method{
 		"setConstantValue:type:atIndex:": func(c *objc.Call) {
-			v, value := c.Self().(*constantValues), copyConstant(c.Pointer(0), DataType(c.Word(1)))
+			value, ok := copyConstant(c, c.Pointer(0), DataType(c.Word(1)))
+			if !ok {
+				return
+			}
+			v := c.Self().(*constantValues)
 			v.Lock()
 			defer v.Unlock()
 			v.byIndex[c.Uint(2)] = value
 		},
 		"setConstantValue:type:withName:": func(c *objc.Call) {
-			v, value, name := c.Self().(*constantValues), copyConstant(c.Pointer(0), DataType(c.Word(1))), objc.GoString(c.Object(2))
+			value, ok := copyConstant(c, c.Pointer(0), DataType(c.Word(1)))
+			if !ok {
+				return
+			}
+			v, name := c.Self().(*constantValues), objc.GoString(c.Object(2))
 			v.Lock()
 			defer v.Unlock()
 			v.byName[name] = value
@@ -92,7 +102,11 @@ func init() {
 				if p != nil {
 					p = unsafe.Add(p, int(i)*constantSizes[t])
 				}
-				v.byIndex[c.Uint(2)+i] = copyConstant(p, t)
+				value, ok := copyConstant(c, p, t)
+				if !ok {
+					return
+				}
+				v.byIndex[c.Uint(2)+i] = value
 			}
 		},
 		"reset": func(c *objc.Call) {

@@ -149,13 +149,16 @@ func TestFunctionConstantValues(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	for _, bad := range []func(){
-		func() { v.SetConstantValue(nil, DataTypeUInt, 0) },
-		func() { v.SetConstantValue(unsafe.Pointer(&x), DataTypeStruct, 0) },
+	for want, bad := range map[string]func(){
+		"setConstantValue:type:atIndex:]: a function constant without a value":          func() { v.SetConstantValue(nil, DataTypeUInt, 0) },
+		"setConstantValue:type:atIndex:]: data type 1 cannot be a function constant":    func() { v.SetConstantValue(unsafe.Pointer(&x), DataTypeStruct, 0) },
+		"setConstantValue:type:withName:]: data type 1 cannot be a function constant":   func() { v.SetConstantValueWithName(unsafe.Pointer(&x), DataTypeStruct, "n") },
+		"setConstantValues:type:withRange:]: data type 1 cannot be a function constant": func() { v.rawSetConstantValues(objc.Pointer(unsafe.Pointer(&x)), DataTypeStruct, Range{0, 1}) },
+		"setConstantValue:type:withName:]: a function constant without a value":         func() { v.SetConstantValueWithName(nil, DataTypeInt, "n") },
 	} {
 		bad()
-		if objc.TakeError() == nil {
-			t.Error("accepted")
+		if err := objc.TakeError(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if _, _, ok := ConstantValues(FunctionConstantValues{}); ok {

@@ -141,6 +141,13 @@ func (c *Call) ReturnBorrowed(id ID) { c.ret[0] = uintptr(id) }
 // ReturnString returns an NSString that the sender does not own.
 func (c *Call) ReturnString(s string) { c.ret[0] = uintptr(newGoString(s).Autorelease()) }
 
+// Refuse reports that the message asks for what the object does not do, as an unknown selector is reported; the result
+// is zero.
+func (c *Call) Refuse(format string, args ...any) {
+	c.ret = [maxResult]uintptr{}
+	fault(c.obj, fmt.Errorf("objc: -[%s %s]: %w", c.obj.class.name, c.sel, fmt.Errorf(format, args...)))
+}
+
 // ReturnPointer returns a pointer. What it points to must stay where it is for as long as the selector promises.
 func (c *Call) ReturnPointer(p unsafe.Pointer) { c.ret[0] = uintptr(p) }
 

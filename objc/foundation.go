@@ -96,6 +96,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	return fmt.Sprintf("%s (%s, code %d)", e.Description, e.Domain, e.Code)
 }
 
@@ -154,7 +157,7 @@ func init() {
 				c.ReturnBorrowed(ids[i])
 				return
 			}
-			panic(fmt.Sprintf("index %d beyond %d objects", c.Uint(0), len(ids)))
+			c.Refuse("index %d beyond %d objects", c.Uint(0), len(ids))
 		},
 	})
 }

@@ -172,6 +172,20 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
+func TestRefuse(t *testing.T) {
+	s := &sink{}
+	id := NewGoClass("Choosy", map[string]Method{"take:": func(c *Call) { c.Return(5); c.Refuse("%d is too much", c.Uint(0)) }}).New(s)
+	defer id.Release()
+	if r := NewMessage("take:", "Q@:Q").Send(id, 7); r != 0 {
+		t.Error(r)
+	}
+	wantError(t, "-[Choosy take:]: 7 is too much")
+	var none *Error
+	if none.Error() != "<nil>" {
+		t.Error(none.Error())
+	}
+}
+
 func TestPanicIsLatched(t *testing.T) {
 	s := &sink{}
 	id := NewGoClass("Bad", map[string]Method{"explode": func(c *Call) { c.Return(5); panic("boom") }}).New(s)
