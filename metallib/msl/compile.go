@@ -7,12 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ingot-metal/ingot/metallib"
 	"github.com/ingot-metal/ingot/metallib/air"
 )
+
+// defaultName is the name of a source without one.
+const defaultName = "program_source"
 
 // Options are the settings of one compilation; the zero value is ready to use.
 type Options struct {
@@ -28,7 +32,15 @@ type Options struct {
 
 // Compile compiles MSL source to a library with one function per kernel, in the order of the source. Mistakes in the source
 // are reported as an [*Error]; other errors say what went wrong around it.
+//
+// A nil ctx is like context.Background.
 func Compile(ctx context.Context, source string, opts Options) (*metallib.Library, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if err := checkText(source, opts.Name); err != nil {
+		return nil, err
+	}
 	c, err := newCompiler(opts)
 	if err != nil {
 		return nil, err
@@ -59,6 +71,26 @@ func Compile(ctx context.Context, source string, opts Options) (*metallib.Librar
 		return nil, err
 	}
 	return lib, nil
+}
+
+// checkText refuses what is no text that the tools read, before they say so about files of their own.
+func checkText(source, name string) error {
+	if name == "" {
+		name = defaultName
+	}
+	d := Diagnostic{File: name, Line: 1, Column: 1, Severity: SeverityError}
+	zero := strings.IndexByte(source, 0)
+	switch {
+	case strings.HasPrefix(source, "\xff\xfe"), strings.HasPrefix(source, "\xfe\xff"), strings.HasPrefix(source, "\x00\x00\xfe\xff"):
+		d.Message = "the source is UTF-16 or UTF-32; UTF-8 is needed"
+	case zero >= 0:
+		d.Line += strings.Count(source[:zero], "\n")
+		d.Column += zero - 1 - strings.LastIndexByte(source[:zero], '\n')
+		d.Message = "a zero byte in the source"
+	default:
+		return nil
+	}
+	return &Error{Diagnostics: []Diagnostic{d}}
 }
 
 // kernels lowers all kernels, as many at a time as there are processors.
@@ -133,7 +165,7 @@ type compiler struct {
 
 func newCompiler(opts Options) (*compiler, error) {
 	if opts.Name == "" {
-		opts.Name = "program_source"
+		opts.Name = defaultName
 	}
 	c := &compiler{opts: opts}
 	var err error

@@ -57,6 +57,8 @@ func (c *compiler) diagnose(failed *toolError, e *emitted) error {
 		}
 	}
 	if !hasErrors(out) {
+		// A file of ours means nothing to the author of the source.
+		failed.Output = strings.ReplaceAll(failed.Output, c.mainFile, c.opts.Name)
 		return failed
 	}
 	if e != nil {

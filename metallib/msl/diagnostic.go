@@ -60,6 +60,9 @@ type Error struct{ Diagnostics []Diagnostic }
 
 // Error prints the diagnostics, one per line.
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	lines := make([]string, len(e.Diagnostics))
 	for i, d := range e.Diagnostics {
 		lines[i] = d.String()

@@ -24,7 +24,7 @@ type threadgroupVariable struct{ name string }
 func (r *rewriter) rewrite(ts []token) []token {
 	r.collectNames(ts)
 	for _, pass := range []func([]token) []token{
-		r.refuse, r.rewriteConstants, r.rewriteThreadgroup, r.rewriteAttributes, r.rewriteTemplateParameters,
+		r.refuse, r.refuseHidden, r.rewriteConstants, r.rewriteThreadgroup, r.rewriteAttributes, r.rewriteTemplateParameters,
 		r.rewriteExpressions, r.rewriteConstructors, r.rewriteWords,
 	} {
 		ts = pass(ts)

@@ -52,8 +52,11 @@ var versionCache struct {
 	byPath map[string]string
 }
 
-// ToolVersions are the versions of the programs that [Compile] would use.
+// ToolVersions are the versions of the programs that [Compile] would use. A nil ctx is like context.Background.
 func ToolVersions(ctx context.Context) (Versions, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	clang, err := findTool(clangName, clangVariable)
 	if err != nil {
 		return Versions{}, err
