@@ -2,7 +2,7 @@ package air
 
 // Size is the number of bytes that a value of type t occupies in an array (its allocation size) under AIR's data layout,
 // which is the same in every Apple file since 2018: natural alignment, 64-bit pointers, 3-element vectors as wide as
-// 4-element ones.
+// 4-element ones. Nil, like void, has none.
 func Size(t *Type) uint64 {
 	a := Align(t)
 	return (storeSize(t) + a - 1) / a * a
@@ -12,6 +12,9 @@ func Size(t *Type) uint64 {
 func StoreSize(t *Type) uint64 { return storeSize(t) }
 
 func storeSize(t *Type) uint64 {
+	if t == nil {
+		return 0
+	}
 	switch t.Kind {
 	case ArrayKind:
 		return t.Len * Size(t.Elem)
@@ -26,6 +29,9 @@ func storeSize(t *Type) uint64 {
 
 // Align is the ABI alignment of t in bytes.
 func Align(t *Type) uint64 {
+	if t == nil {
+		return 1
+	}
 	switch t.Kind {
 	case ArrayKind:
 		return Align(t.Elem)
@@ -44,6 +50,9 @@ func Align(t *Type) uint64 {
 
 // StructLayout gives the byte offset of each field of a struct and its size with tail padding.
 func StructLayout(t *Type) (offsets []uint64, size uint64) {
+	if t == nil {
+		return nil, 0
+	}
 	for _, f := range t.Fields {
 		if !t.Packed {
 			a := Align(f)

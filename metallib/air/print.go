@@ -2,38 +2,63 @@ package air
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 )
 
 // String prints the module in LLVM's assembly. A module with typed pointers and without debug information is printed so
 // that LLVM 14 reads it.
 func (m *Module) String() string {
-	p := newPrinter(m)
-	p.module()
-	return p.b.String()
+	if m == nil {
+		return nothing
+	}
+	return newPrinter(m).printed(func(p *printer) { p.module() })
 }
 
 // String prints an instruction as LLVM's assembly does, without its metadata.
 func (i *Instr) String() string {
-	p := newPrinter(nil)
-	if i.Parent != nil {
-		p.inFunction(i.Parent.Parent)
+	if i == nil {
+		return nothing
 	}
-	p.instr(i)
-	return p.b.String()
+	return newPrinter(nil).printed(func(p *printer) {
+		if i.Parent != nil {
+			p.inFunction(i.Parent.Parent)
+		}
+		p.instr(i)
+	})
 }
 
 // String prints a function, or its declaration.
 func (f *Function) String() string {
-	p := newPrinter(nil)
-	p.function(f)
-	return p.b.String()
+	if f == nil {
+		return nothing
+	}
+	return newPrinter(nil).printed(func(p *printer) { p.function(f) })
 }
 
 // String prints the constant with its type.
 func (c *Const) String() string {
-	p := newPrinter(nil)
-	p.typed(c)
+	if c == nil {
+		return nothing
+	}
+	return newPrinter(nil).printed(func(p *printer) { p.typed(c) })
+}
+
+// nothing is how nil is printed.
+const nothing = "<nil>"
+
+// printed is what print prints: of something made by hand in which what must be there is nil, as far as it goes.
+func (p *printer) printed(print func(*printer)) (s string) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case runtime.Error:
+			s = p.b.String() + "<invalid: something is nil>"
+		default:
+			panic(e)
+		}
+	}()
+	print(p)
 	return p.b.String()
 }
 

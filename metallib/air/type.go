@@ -172,12 +172,12 @@ func (ts *Types) FuncType(ret *Type, variadic bool, params ...*Type) *Type {
 
 // IsFloat tells whether t is a floating-point scalar.
 func (t *Type) IsFloat() bool {
-	return t.Kind == HalfKind || t.Kind == BFloatKind || t.Kind == FloatKind || t.Kind == DoubleKind
+	return t != nil && (t.Kind == HalfKind || t.Kind == BFloatKind || t.Kind == FloatKind || t.Kind == DoubleKind)
 }
 
 // Scalar is the element of a vector, and t itself otherwise.
 func (t *Type) Scalar() *Type {
-	if t.Kind == VectorKind {
+	if t != nil && t.Kind == VectorKind {
 		return t.Elem
 	}
 	return t
@@ -185,7 +185,7 @@ func (t *Type) Scalar() *Type {
 
 // Lanes is the number of elements of a vector, and 1 otherwise.
 func (t *Type) Lanes() int {
-	if t.Kind == VectorKind {
+	if t != nil && t.Kind == VectorKind {
 		return int(t.Len)
 	}
 	return 1
@@ -193,7 +193,11 @@ func (t *Type) Lanes() int {
 
 // ScalarBits is the width of t's scalar in bits: 64 for pointers, 0 for types without a width.
 func (t *Type) ScalarBits() int {
-	switch s := t.Scalar(); s.Kind {
+	s := t.Scalar()
+	if s == nil {
+		return 0
+	}
+	switch s.Kind {
 	case IntKind:
 		return s.Bits
 	case HalfKind, BFloatKind:
@@ -209,7 +213,7 @@ func (t *Type) ScalarBits() int {
 // String prints t as LLVM's assembly does.
 func (t *Type) String() string {
 	if t == nil {
-		return "<nil>"
+		return nothing
 	}
 	switch t.Kind {
 	case VoidKind:
@@ -261,6 +265,9 @@ func (t *Type) String() string {
 
 // Body prints the fields of a struct.
 func (t *Type) Body() string {
+	if t == nil {
+		return nothing
+	}
 	s := "{ " + typeList(t.Fields, false) + " }"
 	if len(t.Fields) == 0 {
 		s = "{}"
