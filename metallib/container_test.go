@@ -256,8 +256,20 @@ func TestWriteRefuses(t *testing.T) {
 		"Section is false": func(l *metallib.Library) { l.Extension = []metallib.Entry{{Tag: "HDYN"}} },
 		"at most 65535":    func(l *metallib.Library) { l.Extension = []metallib.Entry{{Tag: "ABCD", Data: make([]byte, 1<<16)}} },
 		`constant "\x00"`:  func(l *metallib.Library) { l.Functions[0].Constants = []metallib.Constant{{Name: "\x00"}} },
-		"constants of scale take": func(l *metallib.Library) {
+		`constants of "scale" take`: func(l *metallib.Library) {
 			l.Functions[0].Constants = []metallib.Constant{{Name: strings.Repeat("x", 1<<16)}}
+		},
+		// Of a long name an error shows the begin.
+		`xxx"… (65536 bytes) contains a zero or is too long`: func(l *metallib.Library) { l.Functions[0].Name = strings.Repeat("x", 1<<16) },
+		`xxx"… (60000 bytes) is there twice`: func(l *metallib.Library) {
+			l.Functions[0].Name = strings.Repeat("x", 60000)
+			l.Functions = append(l.Functions, l.Functions[0])
+		},
+		`x\x00"… (60000 bytes) of "scale" contains a zero`: func(l *metallib.Library) {
+			l.Functions[0].Constants = []metallib.Constant{{Name: strings.Repeat("x\x00x", 20000)}}
+		},
+		`TTT"… (70000 bytes) is not four characters`: func(l *metallib.Library) {
+			l.Functions[0].Public = []metallib.Tag{{Name: strings.Repeat("T", 70000)}}
 		},
 	} {
 		lib, err := scaleLibrary("scale")
@@ -265,6 +277,7 @@ func TestWriteRefuses(t *testing.T) {
 		change(lib)
 		_, err = metallib.Write(lib)
 		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 600)
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *printer) function(f *Function) error {
 	}
 	ks, err := m.Kernels()
 	if err != nil {
-		return fmt.Errorf("metallib: function %s: %w", f.Name, err)
+		return fmt.Errorf("metallib: function %s: %w", clip(f.Name), err)
 	}
 	p.printf("    target %s\n", m.Triple)
 	for _, k := range ks {

@@ -29,7 +29,7 @@ func Read(data []byte) (*Library, error) {
 	}
 	for i := range l.Functions {
 		if err := r.function(i); err != nil {
-			return nil, fmt.Errorf("metallib: function %d (%q): %w", i, l.Functions[i].Name, err)
+			return nil, fmt.Errorf("metallib: function %d (%s): %w", i, clip(l.Functions[i].Name), err)
 		}
 	}
 	if err := r.tail(); err != nil {
@@ -167,7 +167,7 @@ func (r *reader) entry(ts []Tag) error {
 		switch t.Name {
 		case "NAME":
 			if n := len(t.Data); n == 0 || bytes.IndexByte(t.Data, 0) != n-1 {
-				return fmt.Errorf("the name %q does not end with a zero", t.Data)
+				return fmt.Errorf("the name %s does not end with a zero", clip(string(t.Data)))
 			}
 			f.Name = string(t.Data[:len(t.Data)-1])
 		case "TYPE":
@@ -287,7 +287,7 @@ func readConstants(data []byte) ([]Constant, error) {
 		}
 		c := Constant{Name: string(data[:end]), Type: DataType(data[end+1]), Index: binary.LittleEndian.Uint16(data[end+2:])}
 		if active := data[end+4]; active > 1 {
-			return nil, fmt.Errorf("function constant %q is active %d", c.Name, active)
+			return nil, fmt.Errorf("function constant %s is active %d", clip(c.Name), active)
 		}
 		c.Active = data[end+4] == 1
 		cs = append(cs, c)

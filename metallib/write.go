@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // What zero values stand for in libraries made from scratch: macOS 14.
@@ -95,28 +96,28 @@ func (w *writer) check() error {
 		case f.Name == "" && !w.l.fromFile:
 			return fmt.Errorf("function %d has no name", i)
 		case bytes.IndexByte([]byte(f.Name), 0) >= 0 || len(f.Name) >= math.MaxUint16:
-			return fmt.Errorf("function name %q contains a zero or is too long", f.Name)
+			return fmt.Errorf("function name %s contains a zero or is too long", clip(f.Name))
 		case names[f.Name] && !w.l.fromFile:
-			return fmt.Errorf("function %s is there twice", f.Name)
+			return fmt.Errorf("function %s is there twice", clip(f.Name))
 		case len(f.Bitcode) == 0 || len(f.Bitcode)%16 != 0 && !w.l.fromFile:
-			return fmt.Errorf("function %s has %d bytes of bitcode, a positive multiple of 16 is needed", f.Name, len(f.Bitcode))
+			return fmt.Errorf("function %s has %d bytes of bitcode, a positive multiple of 16 is needed", clip(f.Name), len(f.Bitcode))
 		case len(f.Constants) > math.MaxUint16:
-			return fmt.Errorf("function %s has %d function constants", f.Name, len(f.Constants))
+			return fmt.Errorf("function %s has %d function constants", clip(f.Name), len(f.Constants))
 		}
 		names[f.Name] = true
 		size := 2
 		for _, c := range f.Constants {
 			if size += len(c.Name) + 5; size > math.MaxUint16 {
-				return fmt.Errorf("the function constants of %s take more than %d bytes", f.Name, math.MaxUint16)
+				return fmt.Errorf("the function constants of %s take more than %d bytes", clip(f.Name), math.MaxUint16)
 			}
 			if bytes.IndexByte([]byte(c.Name), 0) >= 0 {
-				return fmt.Errorf("function constant %q of %s contains a zero", c.Name, f.Name)
+				return fmt.Errorf("function constant %s of %s contains a zero", clip(c.Name), clip(f.Name))
 			}
 		}
 		for _, ts := range [][]Tag{f.Public, f.Private, f.Extra} {
 			for _, t := range ts {
 				if err := checkTag(t.Name, len(t.Data)); err != nil {
-					return fmt.Errorf("function %s: %w", f.Name, err)
+					return fmt.Errorf("function %s: %w", clip(f.Name), err)
 				}
 			}
 		}
@@ -133,7 +134,7 @@ func (w *writer) check() error {
 			return err
 		}
 		if e.Section != sectionTags[e.Tag] {
-			return fmt.Errorf("header extension %q: Section is %t", e.Tag, e.Section)
+			return fmt.Errorf("header extension %s: Section is %t", clip(e.Tag), e.Section)
 		}
 	}
 	return nil
@@ -141,10 +142,10 @@ func (w *writer) check() error {
 
 func checkTag(name string, n int) error {
 	if len(name) != 4 || name == endTag {
-		return fmt.Errorf("tag %q is not four characters, or is the end mark", name)
+		return fmt.Errorf("tag %s is not four characters, or is the end mark", clip(name))
 	}
 	if n > math.MaxUint16 {
-		return fmt.Errorf("tag %q has %d bytes, at most %d fit", name, n, math.MaxUint16)
+		return fmt.Errorf("tag %s has %d bytes, at most %d fit", clip(name), n, math.MaxUint16)
 	}
 	return nil
 }
@@ -387,4 +388,15 @@ func (w *writer) extension(at, between int) (ext, tail []byte) {
 		ext = append(ext, endTag...)
 	}
 	return ext, tail
+}
+
+// clipLength is how many bytes of a name an error shows.
+const clipLength = 80
+
+// clip quotes a name for an error, and only the begin of a long one.
+func clip(name string) string {
+	if len(name) <= clipLength {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", name[:clipLength], len(name))
 }
