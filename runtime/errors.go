@@ -52,6 +52,9 @@ type Error struct {
 
 // Error is of the form "func: arg: have …, need …: sentinel".
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	part := func(separator, text string) {
 		if text == "" {
@@ -81,7 +84,12 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns e.Err.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // A DeviceError is what Metal reported: the NSError of a command buffer, a library or a pipeline. It is an [ErrDevice].
 type DeviceError struct {
@@ -98,6 +106,9 @@ type DeviceError struct {
 
 // Error names the operation, the domain, the code and the text.
 func (e *DeviceError) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	b.WriteString(e.Op)
 	b.WriteString(": ")

@@ -2,10 +2,28 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// TestNilErrors: a nil pointer in an error is a mistake that must not become a panic where it is printed.
+func TestNilErrors(t *testing.T) {
+	var e *Error
+	var d *DeviceError
+	require.Equal(t, "<nil>", e.Error())
+	require.Equal(t, "<nil>", d.Error())
+	require.NoError(t, e.Unwrap())
+	require.NotErrorIs(t, error(e), ErrClosed)
+	require.ErrorIs(t, error(d), ErrDevice)
+	require.Empty(t, (&Error{}).Error())
+	require.Equal(t, ": Metal gave no reason", (&DeviceError{}).Error())
+	require.Equal(t, "f: <nil>", (&Error{Func: "f", Err: e}).Error())
+	for _, s := range []fmt.Stringer{Storage(200), Origin(200), Size{}} {
+		require.NotEmpty(t, s.String())
+	}
+}
 
 // TestNilAndZero calls what is exported on values that no function of the package made: an error or nothing, no panic.
 func TestNilAndZero(t *testing.T) {

@@ -22,6 +22,9 @@ type Error struct {
 
 // Error is the text, in one line.
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	var b strings.Builder
 	b.WriteString("quant.")
 	b.WriteString(e.Func)
@@ -31,13 +34,20 @@ func (e *Error) Error() string {
 	b.WriteString(e.Have)
 	b.WriteString(", need ")
 	b.WriteString(e.Need)
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
 	return b.String()
 }
 
 // Unwrap is the sentinel.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 func shape(fn, arg, have, need string) error {
 	return &Error{Func: fn, Arg: arg, Have: have, Need: need, Err: ErrShape}
