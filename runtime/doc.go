@@ -25,6 +25,13 @@
 // where the same work comes again and again. Streams of one runtime share its queue, so that they take turns on the device;
 // what sets them apart is that a failure stays within one.
 //
+// # Seeing
+//
+// [Runtime.Stats] counts, [Submission.GPUTime] and [WithGPUTimes] give the device's time. [Runtime.StartTrace] and
+// [Runtime.WriteTrace] note what host and device do when, down to single kernels, for a trace viewer, and
+// [Runtime.Capture] makes a document for Xcode; [Pass.Label], [Pass.PushDebugGroup] and [Pass.InsertDebugSignpost] give
+// names. Nothing of this costs anything until it is asked for. docs/tracing.md explains how to look at it.
+//
 // # Concurrency
 //
 // The methods of [Runtime], [Program], [Submission], [Slice], [View], [ScalarPool] and [Scalar] may be called from

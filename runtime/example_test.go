@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -169,4 +170,32 @@ func ExampleRuntime_SelfTest() {
 	defer rt.Close()
 	fmt.Println(rt.SelfTest(), rt.LibraryOrigin())
 	// Output: <nil> embedded
+}
+
+func ExampleRuntime_WriteTrace() {
+	rt := open()
+	defer rt.Close()
+	logits, err := runtime.SliceOf(rt, []float32{-1, 2, 0.5, 9})
+	if err != nil {
+		log.Fatal(err)
+	}
+	token, _ := runtime.NewSlice[uint32](rt, 1)
+	limit, _ := runtime.NewSlice[float32](rt, 1)
+	value, _ := runtime.NewSlice[float32](rt, 1)
+
+	var file bytes.Buffer // for ui.perfetto.dev
+	err = rt.WriteTrace(&file, runtime.TraceOptions{Kernels: true}, func() error {
+		return rt.Run(func(p *runtime.Pass) error {
+			return errors.Join(p.Label("choose"), argmax(p, logits, token, limit, value))
+		})
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, name := range []string{"choose", "softcap_argmax_one_pass"} {
+		fmt.Println(name, bytes.Contains(file.Bytes(), []byte(`"name":"`+name+`"`)))
+	}
+	// Output:
+	// choose true
+	// softcap_argmax_one_pass true
 }

@@ -463,3 +463,54 @@ func TestTracedStats(t *testing.T) {
 	require.EqualValues(t, 12, s.Replayed)
 	require.Equal(t, s.Waits > 0, s.WaitTime > 0)
 }
+
+// TestTraceOfStreams notes the chunks of a stream as passes.
+func TestTraceOfStreams(t *testing.T) {
+	rt, _ := softRuntime(t, soft.Options{})
+	x, err := NewSlice[uint32](rt, 4)
+	require.NoError(t, err)
+	s, err := rt.NewStream()
+	require.NoError(t, err)
+	tr, err := rt.StartTrace(TraceOptions{Kernels: true})
+	require.NoError(t, err)
+	for range 20 {
+		require.NoError(t, s.Encode(func(p *Pass) error { return bump(p, x, 1) }))
+	}
+	require.NoError(t, s.Wait(t.Context()))
+	require.NoError(t, tr.Stop(t.Context()))
+	require.Equal(t, 20, tr.Kernels()[0].Count)
+	require.NotEmpty(t, eventNames(written(t, tr).Lane("device", "passes")))
+}
+
+// BenchmarkTrace compares submissions without a trace, with one of passes, and with one of kernels.
+func BenchmarkTrace(b *testing.B) {
+	for _, kind := range []struct {
+		name string
+		o    *TraceOptions
+	}{{"off", nil}, {"passes", &TraceOptions{Limit: 1}}, {"kernels", &TraceOptions{Kernels: true, Limit: 1}}} {
+		b.Run(kind.name, func(b *testing.B) {
+			rt, _ := softRuntime(b, soft.Options{Workers: 1})
+			x, err := NewSlice[uint32](rt, 4)
+			require.NoError(b, err)
+			prog, err := rt.Record(func(p *Pass) error {
+				for range 64 {
+					if err := bump(p, x, 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			require.NoError(b, err)
+			if kind.o != nil {
+				_, err := rt.StartTrace(*kind.o)
+				require.NoError(b, err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := prog.Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
