@@ -31,7 +31,7 @@ func NewQ4MLXBank(packed runtime.Slice[uint32], scalesBiases runtime.Slice[half.
 	if err != nil {
 		return Q4MLXBank{}, shapeOf(fn, err)
 	}
-	c := check{fn: fn, rt: packed.Runtime()}
+	c := check{fn: fn, rt: packed.Runtime(), of: "packed"}
 	c.owned("packed", packed.View())
 	c.owned("scalesBiases", scalesBiases.View())
 	exact := func(arg string, have, need int) {
@@ -96,12 +96,8 @@ func (b Q4MLXBank) ScalesBiases() runtime.Slice[half.BFloat16] { return b.sb }
 
 // RowRange is a bank of rows i up to j in the same memory. It cannot be released.
 func (b Q4MLXBank) RowRange(i, j int) (Q4MLXBank, error) {
-	const fn = "nn.Q4MLXBank.RowRange"
-	if b.rows == 0 {
-		return Q4MLXBank{}, &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from NewQ4MLXBank", Err: runtime.ErrShape}
-	}
-	if i < 0 || j <= i || j > b.rows {
-		return Q4MLXBank{}, &runtime.Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("%d rows", b.rows), Need: "0 <= i < j <= rows", Err: runtime.ErrShape}
+	if err := rowRange("nn.Q4MLXBank.RowRange", "NewQ4MLXBank", i, j, b.rows, 1); err != nil {
+		return Q4MLXBank{}, err
 	}
 	words, pairs := b.cols/quant.CodesPerWord, 2*(b.cols/b.size)
 	return Q4MLXBank{b.packed.Slice(i*words, j*words), b.sb.Slice(i*pairs, j*pairs), j - i, b.cols, b.size}, nil
@@ -109,11 +105,7 @@ func (b Q4MLXBank) RowRange(i, j int) (Q4MLXBank, error) {
 
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
 func (b Q4MLXBank) Release() error {
-	err := b.packed.Release()
-	if e := b.sb.Release(); err == nil {
-		err = e
-	}
-	return err
+	return releaseBank("nn.Q4MLXBank.Release", "NewQ4MLXBank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scalesBiases", b.sb.Release})
 }
 
 // bank refuses a bank that cannot be used, or has another number of columns than cols, if that is not 0.

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"errors"
-
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
@@ -62,8 +60,20 @@ func (b Q4MLXBlockedBank) Packed() runtime.Slice[uint32] { return b.packed }
 // ScalesBiases is the memory of the scales and biases.
 func (b Q4MLXBlockedBank) ScalesBiases() runtime.Slice[half.BFloat16] { return b.sb }
 
+// RowRange is a bank of rows i up to j in the same memory. It consists of whole blocks of 16 rows: i is a multiple of that, and so is j unless
+// it is the number of rows. It cannot be released.
+func (b Q4MLXBlockedBank) RowRange(i, j int) (Q4MLXBlockedBank, error) {
+	if err := rowRange("nn.Q4MLXBlockedBank.RowRange", "NewQ4MLXBlockedBank", i, j, b.rows, quant.BlockRows); err != nil {
+		return Q4MLXBlockedBank{}, err
+	}
+	packed, sb := paddedRange(b.packed, b.sb, i, j, b.cols, b.size, quant.BlockRows)
+	return Q4MLXBlockedBank{packed, sb, j - i, b.cols, b.size}, nil
+}
+
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
-func (b Q4MLXBlockedBank) Release() error { return errors.Join(b.packed.Release(), b.sb.Release()) }
+func (b Q4MLXBlockedBank) Release() error {
+	return releaseBank("nn.Q4MLXBlockedBank.Release", "NewQ4MLXBlockedBank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scalesBiases", b.sb.Release})
+}
 
 func (b Q4MLXBlockedBank) weights() weights {
 	return weights{"NewQ4MLXBlockedBank", [3]runtime.View{b.packed.View(), b.sb.View()}, 2, b.rows, b.cols, b.size, false}
@@ -123,8 +133,20 @@ func (b Q4MLXInterleavedBank) Packed() runtime.Slice[uint32] { return b.packed }
 // ScalesBiases is the memory of the scales and biases.
 func (b Q4MLXInterleavedBank) ScalesBiases() runtime.Slice[half.BFloat16] { return b.sb }
 
+// RowRange is a bank of rows i up to j in the same memory. It consists of whole tiles of 4 rows: i is a multiple of that, and so is j unless
+// it is the number of rows. It cannot be released.
+func (b Q4MLXInterleavedBank) RowRange(i, j int) (Q4MLXInterleavedBank, error) {
+	if err := rowRange("nn.Q4MLXInterleavedBank.RowRange", "NewQ4MLXInterleavedBank", i, j, b.rows, quant.TileRows); err != nil {
+		return Q4MLXInterleavedBank{}, err
+	}
+	packed, sb := paddedRange(b.packed, b.sb, i, j, b.cols, b.size, quant.TileRows)
+	return Q4MLXInterleavedBank{packed, sb, j - i, b.cols, b.size}, nil
+}
+
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
-func (b Q4MLXInterleavedBank) Release() error { return errors.Join(b.packed.Release(), b.sb.Release()) }
+func (b Q4MLXInterleavedBank) Release() error {
+	return releaseBank("nn.Q4MLXInterleavedBank.Release", "NewQ4MLXInterleavedBank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scalesBiases", b.sb.Release})
+}
 
 func (b Q4MLXInterleavedBank) weights() weights {
 	return weights{"NewQ4MLXInterleavedBank", [3]runtime.View{b.packed.View(), b.sb.View()}, 2, b.rows, b.cols, b.size, true}
@@ -132,7 +154,7 @@ func (b Q4MLXInterleavedBank) weights() weights {
 
 // checkPadded refuses memory that is not exactly that of a bank with padding.
 func checkPadded(fn string, packed runtime.Slice[uint32], sb runtime.Slice[half.BFloat16], words, pairs int) error {
-	c := check{fn: fn, rt: packed.Runtime()}
+	c := check{fn: fn, rt: packed.Runtime(), of: "packed"}
 	c.owned("packed", packed.View())
 	c.owned("scalesBiases", sb.View())
 	c.exact("packed", packed.Len(), words)
@@ -150,4 +172,11 @@ func uploadPadded(rt *runtime.Runtime, words []uint32, pairs []half.BFloat16) (p
 		packed.Release()
 	}
 	return packed, sb, err
+}
+
+// paddedRange is the memory of the tiles that hold rows i up to j: tiles stand one after the other.
+func paddedRange(packed runtime.Slice[uint32], sb runtime.Slice[half.BFloat16], i, j, cols, size, tile int) (runtime.Slice[uint32], runtime.Slice[half.BFloat16]) {
+	j = ceilDiv(j, tile) * tile
+	words, pairs := cols/quant.CodesPerWord, 2*(cols/size)
+	return packed.Slice(i*words, j*words), sb.Slice(i*pairs, j*pairs)
 }

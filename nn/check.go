@@ -26,6 +26,7 @@ func isBFloat[T FloatOrBFloat]() bool {
 type check struct {
 	fn  string
 	rt  *runtime.Runtime
+	of  string // the argument whose runtime that is, if it is not that of the call
 	err *runtime.Error
 }
 
@@ -129,7 +130,11 @@ func (c *check) owned(arg string, v runtime.View) {
 		return
 	}
 	if v.Runtime() != c.rt {
-		c.refuse(arg, "memory of another runtime", "memory of the pass's runtime", runtime.ErrForeign)
+		need := "memory of the call's runtime"
+		if c.of != "" {
+			need = "memory of the runtime of " + c.of
+		}
+		c.refuse(arg, "memory of another runtime", need, runtime.ErrForeign)
 	}
 }
 

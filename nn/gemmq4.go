@@ -24,7 +24,7 @@ const MaxGEMMVectors = 8
 // y must not overlap w or x. Deterministic on one device; an element does not depend on the other vectors or rows, nor on
 // the layout. Errors: ErrLimit if m is more than MaxGEMMVectors; ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMMQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], m int) error {
-	return gemmQ4MLX("nn.GEMMQ4MLX", p, y, w.weights(), x, nil, m, nil)
+	return gemmQ4MLX(start("nn.GEMMQ4MLX", p), p, y, w.weights(), x, nil, m, nil)
 }
 
 // UnsafeGEMMQ4MLX is [GEMMQ4MLX] with scalars 5 to 8 in the caller's own storage.
@@ -32,7 +32,12 @@ func GEMMQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, 
 // Unsafe: see the package documentation.
 func UnsafeGEMMQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], m int,
 	bind func(*runtime.ScalarBinder) error) error {
-	return gemmQ4MLX("nn.UnsafeGEMMQ4MLX", p, y, w.weights(), x, nil, m, bind)
+	return gemmQ4MLX(start("nn.UnsafeGEMMQ4MLX", p), p, y, w.weights(), x, nil, m, bind)
+}
+
+// ValidateGEMMQ4MLX makes the checks of [GEMMQ4MLX] without encoding anything.
+func ValidateGEMMQ4MLX[W Q4MLXSimdBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], m int) error {
+	return gemmQ4MLX(startOn("nn.ValidateGEMMQ4MLX", rt), nil, y, w.weights(), x, nil, m, nil)
 }
 
 // GEMMQ4MLXAdd is [GEMMQ4MLX] with a residual, each vector its own:
@@ -45,7 +50,7 @@ func UnsafeGEMMQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32],
 //
 // y must not overlap w or x. It may be residual itself, but not overlap it otherwise. The rest is as in GEMMQ4MLX.
 func GEMMQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32], m int) error {
-	return gemmQ4MLX("nn.GEMMQ4MLXAdd", p, y, w.weights(), x, &residual, m, nil)
+	return gemmQ4MLX(start("nn.GEMMQ4MLXAdd", p), p, y, w.weights(), x, &residual, m, nil)
 }
 
 // UnsafeGEMMQ4MLXAdd is [GEMMQ4MLXAdd] with scalars 5 to 8 in the caller's own storage.
@@ -53,12 +58,17 @@ func GEMMQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w 
 // Unsafe: see the package documentation.
 func UnsafeGEMMQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32], m int,
 	bind func(*runtime.ScalarBinder) error) error {
-	return gemmQ4MLX("nn.UnsafeGEMMQ4MLXAdd", p, y, w.weights(), x, &residual, m, bind)
+	return gemmQ4MLX(start("nn.UnsafeGEMMQ4MLXAdd", p), p, y, w.weights(), x, &residual, m, bind)
 }
 
-func gemmQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], residual *runtime.Slice[float32], m int,
+// ValidateGEMMQ4MLXAdd makes the checks of [GEMMQ4MLXAdd] without encoding anything.
+func ValidateGEMMQ4MLXAdd[W Q4MLXSimdBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32],
+	m int) error {
+	return gemmQ4MLX(startOn("nn.ValidateGEMMQ4MLXAdd", rt), nil, y, w.weights(), x, &residual, m, nil)
+}
+
+func gemmQ4MLX(c check, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], residual *runtime.Slice[float32], m int,
 	bind func(*runtime.ScalarBinder) error) error {
-	c := start(fn, p)
 	c.dim("m", m, 0)
 	if c.err == nil && m > MaxGEMMVectors {
 		c.refuse("m", strconv.Itoa(m), fmt.Sprintf("at most %d vectors", MaxGEMMVectors), runtime.ErrLimit)
@@ -85,7 +95,7 @@ func gemmQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, 
 	if residual != nil {
 		c.sameOrDisjoint(out, operand{"residual", first(residual.View(), ny, 4)})
 	}
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	kernel := w.kernel("gemm_q4_mlx_simd", "gemm_q4_mlx_simd_i4")

@@ -96,7 +96,9 @@ func TestGEMMQ4MLXRefuses(t *testing.T) {
 	x, y := output[half.BFloat16](t, rt, 9*64+4), output[float32](t, rt, 160)
 	fy := output[float32](t, foreign, 80)
 	gemm := func(y vec32, w Q4MLXBank, x vec16, m int) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMMQ4MLX(p, y, w, x, m) }
+		return func(p *runtime.Pass) error {
+			return alike(t, GEMMQ4MLX(p, y, w, x, m), ValidateGEMMQ4MLX(rt, y, w, x, m))
+		}
 	}
 	outs := []target{x, y}
 	refuses(t, rt, "nn.GEMMQ4MLX", outs, []refusal{
@@ -113,7 +115,9 @@ func TestGEMMQ4MLXRefuses(t *testing.T) {
 		{"y foreign", gemm(fy.s, b.m.bank, x.s, 1), runtime.ErrForeign, []string{"y"}},
 	})
 	add := func(y vec32, resid vec32, m int) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMMQ4MLXAdd(p, y, b.tile, x.s, resid, m) }
+		return func(p *runtime.Pass) error {
+			return alike(t, GEMMQ4MLXAdd(p, y, b.tile, x.s, resid, m), ValidateGEMMQ4MLXAdd(rt, y, b.tile, x.s, resid, m))
+		}
 	}
 	y16 := y.s.Slice(0, 16)
 	refuses(t, rt, "nn.GEMMQ4MLXAdd", outs, []refusal{

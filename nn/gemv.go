@@ -20,7 +20,7 @@ import (
 //
 // Source: qmv_fast of MLX (mlx/backend/metal/kernels/quantized.h).
 func GEMVQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16]) error {
-	return gemvQ4MLX("nn.GEMVQ4MLX", p, y, w.weights(), x, nil)
+	return gemvQ4MLX(start("nn.GEMVQ4MLX", p), p, y, w.weights(), x, nil)
 }
 
 // UnsafeGEMVQ4MLX is [GEMVQ4MLX] with scalars 5 to 7 in the caller's own storage.
@@ -28,11 +28,15 @@ func GEMVQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, 
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLX[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16],
 	bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLX("nn.UnsafeGEMVQ4MLX", p, y, w.weights(), x, bind)
+	return gemvQ4MLX(start("nn.UnsafeGEMVQ4MLX", p), p, y, w.weights(), x, bind)
 }
 
-func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], bind func(*runtime.ScalarBinder) error) error {
-	c := start(fn, p)
+// ValidateGEMVQ4MLX makes the checks of [GEMVQ4MLX] without encoding anything.
+func ValidateGEMVQ4MLX[W Q4MLXSimdBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16]) error {
+	return gemvQ4MLX(startOn("nn.ValidateGEMVQ4MLX", rt), nil, y, w.weights(), x, nil)
+}
+
+func gemvQ4MLX(c check, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], bind func(*runtime.ScalarBinder) error) error {
 	c.weights("w", &w)
 	c.weightsOwned("w", &w)
 	c.owned("x", x.View())
@@ -45,7 +49,7 @@ func gemvQ4MLX(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, 
 	in, out := first(x.View(), w.cols, 2), first(y.View(), w.rows, 4)
 	c.apart(operand{"y", out}, "w", &w)
 	c.disjoint(1, operand{"y", out}, operand{"x", in})
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	l := p.Kernel(w.kernel("gemv_q4_mlx_simd", "gemv_q4_mlx_simd_i4"))
@@ -81,19 +85,23 @@ type GEMVQKVOf[W Q4MLXSimdBank] struct {
 // Q, K and V must not overlap each other or an input. Deterministic on one device.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXQKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVQKVOf[W]) error {
-	return gemvQ4MLXQKV("nn.GEMVQ4MLXQKV", p, &a, nil)
+	return gemvQ4MLXQKV(start("nn.GEMVQ4MLXQKV", p), p, &a, nil)
 }
 
 // UnsafeGEMVQ4MLXQKV is [GEMVQ4MLXQKV] with scalars 10 to 15 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXQKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVQKVOf[W], bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLXQKV("nn.UnsafeGEMVQ4MLXQKV", p, &a, bind)
+	return gemvQ4MLXQKV(start("nn.UnsafeGEMVQ4MLXQKV", p), p, &a, bind)
 }
 
-func gemvQ4MLXQKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVQKVOf[W], bind func(*runtime.ScalarBinder) error) error {
+// ValidateGEMVQ4MLXQKV makes the checks of [GEMVQ4MLXQKV] without encoding anything.
+func ValidateGEMVQ4MLXQKV[W Q4MLXSimdBank](rt *runtime.Runtime, a GEMVQKVOf[W]) error {
+	return gemvQ4MLXQKV(startOn("nn.ValidateGEMVQ4MLXQKV", rt), nil, &a, nil)
+}
+
+func gemvQ4MLXQKV[W Q4MLXSimdBank](c check, p *runtime.Pass, a *GEMVQKVOf[W], bind func(*runtime.ScalarBinder) error) error {
 	wq, wk, wv := a.WQ.weights(), a.WK.weights(), a.WV.weights()
-	c := start(fn, p)
 	c.weights("WQ", &wq)
 	c.sameShape("WK", &wk, &wq, 0)
 	c.sameShape("WV", &wv, &wq, wk.rows)
@@ -119,7 +127,7 @@ func gemvQ4MLXQKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVQKVOf[W], 
 		c.apart(out, "WK", &wk)
 		c.apart(out, "WV", &wv)
 	}
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	l := p.Kernel(wq.kernel("gemv_q4_mlx_simd_qkv", "gemv_q4_mlx_simd_qkv_i4"))
@@ -157,7 +165,7 @@ func gemvQ4MLXQKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVQKVOf[W], 
 //
 // Source: Shazeer, "GLU Variants Improve Transformer", arXiv:2002.05202 (GEGLU); the product as in GEMVQ4MLX.
 func GEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp W, x runtime.Slice[half.BFloat16]) error {
-	return gateUp{"nn.GEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.simd()
+	return gateUp{start("nn.GEMVQ4MLXGateUpGELU", p), p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.simd()
 }
 
 // UnsafeGEMVQ4MLXGateUpGELU is [GEMVQ4MLXGateUpGELU] with scalars 8 to 11 in the caller's own storage.
@@ -165,12 +173,17 @@ func GEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](p *runtime.Pass, mid 
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp W, x runtime.Slice[half.BFloat16],
 	bind func(*runtime.ScalarBinder) error) error {
-	return gateUp{"nn.UnsafeGEMVQ4MLXGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), bind}.simd()
+	return gateUp{start("nn.UnsafeGEMVQ4MLXGateUpGELU", p), p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), bind}.simd()
+}
+
+// ValidateGEMVQ4MLXGateUpGELU makes the checks of [GEMVQ4MLXGateUpGELU] without encoding anything.
+func ValidateGEMVQ4MLXGateUpGELU[T FloatOrBFloat, W Q4MLXSimdBank](rt *runtime.Runtime, mid runtime.Slice[T], wGate, wUp W, x runtime.Slice[half.BFloat16]) error {
+	return gateUp{startOn("nn.ValidateGEMVQ4MLXGateUpGELU", rt), nil, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.simd()
 }
 
 // gateUp is a call of a kernel that multiplies with two matrices and gates one result with the other.
 type gateUp struct {
-	fn       string
+	c        check
 	p        *runtime.Pass
 	mid      runtime.View
 	bf16     bool
@@ -189,7 +202,7 @@ func (a *gateUp) launch(kernel string, size, align, groups, threads int) error {
 	if a.bf16 {
 		midSize, flag = 2, 1
 	}
-	c := start(a.fn, a.p)
+	c := a.c
 	c.weights("wGate", &a.gate)
 	c.sameShape("wUp", &a.up, &a.gate, a.gate.rows)
 	c.weightsOwned("wGate", &a.gate)
@@ -205,7 +218,7 @@ func (a *gateUp) launch(kernel string, size, align, groups, threads int) error {
 	c.apart(out, "wGate", &a.gate)
 	c.apart(out, "wUp", &a.up)
 	c.disjoint(1, out, operand{"x", in})
-	if c.err != nil {
+	if c.err != nil || a.p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	l := a.p.Kernel(kernel)

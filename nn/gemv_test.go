@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -230,7 +231,7 @@ func TestGEMVRefuses(t *testing.T) {
 	type slice = runtime.Slice[float32]
 	y8 := y.s.Slice(0, 8)
 	gemv := func(y slice, w Q4MLXBank, x vec) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMVQ4MLX(p, y, w, x) }
+		return func(p *runtime.Pass) error { return alike(t, GEMVQ4MLX(p, y, w, x), ValidateGEMVQ4MLX(rt, y, w, x)) }
 	}
 	outs := []target{x, y}
 	refuses(t, rt, "nn.GEMVQ4MLX", outs, []refusal{
@@ -250,7 +251,7 @@ func TestGEMVRefuses(t *testing.T) {
 		return func(p *runtime.Pass) error {
 			a := base
 			change(&a)
-			return GEMVQ4MLXQKV(p, a)
+			return alike(t, GEMVQ4MLXQKV(p, a), ValidateGEMVQ4MLXQKV(rt, a))
 		}
 	}
 	refuses(t, rt, "nn.GEMVQ4MLXQKV", outs, []refusal{
@@ -270,7 +271,9 @@ func TestGEMVRefuses(t *testing.T) {
 	})
 
 	gateUp := func(mid slice, a, b Q4MLXBank, x vec) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMVQ4MLXGateUpGELU(p, mid, a, b, x) }
+		return func(p *runtime.Pass) error {
+			return alike(t, GEMVQ4MLXGateUpGELU(p, mid, a, b, x), ValidateGEMVQ4MLXGateUpGELU(rt, mid, a, b, x))
+		}
 	}
 	mid16 := output[half.BFloat16](t, rt, 12)
 	gateUp16 := func(mid vec, x vec) func(*runtime.Pass) error {
@@ -289,4 +292,10 @@ func TestGEMVRefuses(t *testing.T) {
 		{"mid at an odd place", gateUp16(mid16.s.Slice(1, 9), x.s), runtime.ErrShape, []string{"mid", "multiple of 4"}},
 		{"mid is x", gateUp16(x.s.Slice(0, 8), x.s), runtime.ErrOverlap, []string{"mid", "x"}},
 	})
+	encode(t, rt, 3, func(p *runtime.Pass) error {
+		return errors.Join(gemv(y8, m.bank, x.s)(p), qkv(func(*GEMVQKV) {})(p), gateUp(y8, m.bank, m.bank, x.s)(p))
+	})
+	for _, err := range []error{ValidateGEMVQ4MLX(nil, y8, m.bank, x.s), ValidateGEMVQ4MLXQKV(nil, base), ValidateGEMVQ4MLXGateUpGELU(nil, y8, m.bank, m.bank, x.s)} {
+		checkRefused(t, "", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
+	}
 }

@@ -81,14 +81,19 @@ func (k gemvKernel) groups(rows, threads int) (groups int, anySize bool) {
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ8(p *runtime.Pass, y runtime.Slice[float32], w Q8Bank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ8", p, y, w.weights(), x, gemvQ8, nil)
+	return gemvF32(start("nn.GEMVQ8", p), p, y, w.weights(), x, gemvQ8, nil)
 }
 
 // UnsafeGEMVQ8 is [GEMVQ8] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ8(p *runtime.Pass, y runtime.Slice[float32], w Q8Bank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ8", p, y, w.weights(), x, gemvQ8, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ8", p), p, y, w.weights(), x, gemvQ8, bind)
+}
+
+// ValidateGEMVQ8 makes the checks of [GEMVQ8] without encoding anything.
+func ValidateGEMVQ8(rt *runtime.Runtime, y runtime.Slice[float32], w Q8Bank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ8", rt), nil, y, w.weights(), x, gemvQ8, nil)
 }
 
 // GEMVQ4 multiplies a matrix with a vector of float32:
@@ -105,14 +110,19 @@ func UnsafeGEMVQ8(p *runtime.Pass, y runtime.Slice[float32], w Q8Bank, x runtime
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4", p, y, w.weights(), x, gemvQ4, nil)
+	return gemvF32(start("nn.GEMVQ4", p), p, y, w.weights(), x, gemvQ4, nil)
 }
 
 // UnsafeGEMVQ4 is [GEMVQ4] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4", p, y, w.weights(), x, gemvQ4, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4", p), p, y, w.weights(), x, gemvQ4, bind)
+}
+
+// ValidateGEMVQ4 makes the checks of [GEMVQ4] without encoding anything.
+func ValidateGEMVQ4(rt *runtime.Runtime, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4", rt), nil, y, w.weights(), x, gemvQ4, nil)
 }
 
 // GEMVQ4Tiled multiplies a matrix with a vector of float32:
@@ -128,14 +138,19 @@ func UnsafeGEMVQ4(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x runtime
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4Tiled", p, y, w.weights(), x, gemvQ4Tiled, nil)
+	return gemvF32(start("nn.GEMVQ4Tiled", p), p, y, w.weights(), x, gemvQ4Tiled, nil)
 }
 
 // UnsafeGEMVQ4Tiled is [GEMVQ4Tiled] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4Tiled", p, y, w.weights(), x, gemvQ4Tiled, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4Tiled", p), p, y, w.weights(), x, gemvQ4Tiled, bind)
+}
+
+// ValidateGEMVQ4Tiled makes the checks of [GEMVQ4Tiled] without encoding anything.
+func ValidateGEMVQ4Tiled(rt *runtime.Runtime, y runtime.Slice[float32], w Q4Bank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4Tiled", rt), nil, y, w.weights(), x, gemvQ4Tiled, nil)
 }
 
 // GEMVQ4MLXF32 multiplies a matrix with a vector of float32:
@@ -152,14 +167,19 @@ func UnsafeGEMVQ4Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4Bank, x ru
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXF32(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4MLXF32", p, y, w.weights(), x, gemvQ4MLXF32, nil)
+	return gemvF32(start("nn.GEMVQ4MLXF32", p), p, y, w.weights(), x, gemvQ4MLXF32, nil)
 }
 
 // UnsafeGEMVQ4MLXF32 is [GEMVQ4MLXF32] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXF32(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4MLXF32", p, y, w.weights(), x, gemvQ4MLXF32, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4MLXF32", p), p, y, w.weights(), x, gemvQ4MLXF32, bind)
+}
+
+// ValidateGEMVQ4MLXF32 makes the checks of [GEMVQ4MLXF32] without encoding anything.
+func ValidateGEMVQ4MLXF32(rt *runtime.Runtime, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4MLXF32", rt), nil, y, w.weights(), x, gemvQ4MLXF32, nil)
 }
 
 // GEMVQ4MLXF32Wide multiplies a matrix with a vector of float32:
@@ -176,14 +196,19 @@ func UnsafeGEMVQ4MLXF32(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, 
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXF32Wide(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4MLXF32Wide", p, y, w.weights(), x, gemvQ4MLXF32Wide, nil)
+	return gemvF32(start("nn.GEMVQ4MLXF32Wide", p), p, y, w.weights(), x, gemvQ4MLXF32Wide, nil)
 }
 
 // UnsafeGEMVQ4MLXF32Wide is [GEMVQ4MLXF32Wide] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXF32Wide(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4MLXF32Wide", p, y, w.weights(), x, gemvQ4MLXF32Wide, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4MLXF32Wide", p), p, y, w.weights(), x, gemvQ4MLXF32Wide, bind)
+}
+
+// ValidateGEMVQ4MLXF32Wide makes the checks of [GEMVQ4MLXF32Wide] without encoding anything.
+func ValidateGEMVQ4MLXF32Wide(rt *runtime.Runtime, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4MLXF32Wide", rt), nil, y, w.weights(), x, gemvQ4MLXF32Wide, nil)
 }
 
 // GEMVQ4MLXF32Tiled multiplies a matrix with a vector of float32:
@@ -200,14 +225,19 @@ func UnsafeGEMVQ4MLXF32Wide(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBa
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXF32Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4MLXF32Tiled", p, y, w.weights(), x, gemvQ4MLXF32Tiled, nil)
+	return gemvF32(start("nn.GEMVQ4MLXF32Tiled", p), p, y, w.weights(), x, gemvQ4MLXF32Tiled, nil)
 }
 
 // UnsafeGEMVQ4MLXF32Tiled is [GEMVQ4MLXF32Tiled] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXF32Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4MLXF32Tiled", p, y, w.weights(), x, gemvQ4MLXF32Tiled, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4MLXF32Tiled", p), p, y, w.weights(), x, gemvQ4MLXF32Tiled, bind)
+}
+
+// ValidateGEMVQ4MLXF32Tiled makes the checks of [GEMVQ4MLXF32Tiled] without encoding anything.
+func ValidateGEMVQ4MLXF32Tiled(rt *runtime.Runtime, y runtime.Slice[float32], w Q4MLXBank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4MLXF32Tiled", rt), nil, y, w.weights(), x, gemvQ4MLXF32Tiled, nil)
 }
 
 // GEMVQ4MLXBlocked multiplies a matrix with a vector of float32:
@@ -224,18 +254,22 @@ func UnsafeGEMVQ4MLXF32Tiled(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXB
 // y must not overlap w or x. Deterministic on one device; a row's result does not depend on the other rows.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXBlocked(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBlockedBank, x runtime.Slice[float32]) error {
-	return gemvF32("nn.GEMVQ4MLXBlocked", p, y, w.weights(), x, gemvQ4MLXBlocked, nil)
+	return gemvF32(start("nn.GEMVQ4MLXBlocked", p), p, y, w.weights(), x, gemvQ4MLXBlocked, nil)
 }
 
 // UnsafeGEMVQ4MLXBlocked is [GEMVQ4MLXBlocked] with scalars 5 to 7 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXBlocked(p *runtime.Pass, y runtime.Slice[float32], w Q4MLXBlockedBank, x runtime.Slice[float32], bind func(*runtime.ScalarBinder) error) error {
-	return gemvF32("nn.UnsafeGEMVQ4MLXBlocked", p, y, w.weights(), x, gemvQ4MLXBlocked, bind)
+	return gemvF32(start("nn.UnsafeGEMVQ4MLXBlocked", p), p, y, w.weights(), x, gemvQ4MLXBlocked, bind)
 }
 
-func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[float32], k gemvKernel, bind func(*runtime.ScalarBinder) error) error {
-	c := start(fn, p)
+// ValidateGEMVQ4MLXBlocked makes the checks of [GEMVQ4MLXBlocked] without encoding anything.
+func ValidateGEMVQ4MLXBlocked(rt *runtime.Runtime, y runtime.Slice[float32], w Q4MLXBlockedBank, x runtime.Slice[float32]) error {
+	return gemvF32(startOn("nn.ValidateGEMVQ4MLXBlocked", rt), nil, y, w.weights(), x, gemvQ4MLXBlocked, nil)
+}
+
+func gemvF32(c check, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[float32], k gemvKernel, bind func(*runtime.ScalarBinder) error) error {
 	c.weights("w", &w)
 	c.weightsOwned("w", &w)
 	c.owned("x", x.View())
@@ -248,7 +282,7 @@ func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x 
 	in, out := first(x.View(), w.cols, 4), operand{"y", first(y.View(), w.rows, 4)}
 	c.apart(out, "w", &w)
 	c.disjoint(1, out, operand{"x", in})
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	name, threads := k.launch(w.rows)
@@ -281,7 +315,7 @@ func gemvF32(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x 
 //
 // mid must not overlap an input. Deterministic on one device. Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXBlockedGateUpGELU[T FloatOrBFloat](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp Q4MLXBlockedBank, x runtime.Slice[float32]) error {
-	return gateUp{"nn.GEMVQ4MLXBlockedGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.blocked()
+	return gateUp{start("nn.GEMVQ4MLXBlockedGateUpGELU", p), p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.blocked()
 }
 
 // UnsafeGEMVQ4MLXBlockedGateUpGELU is [GEMVQ4MLXBlockedGateUpGELU] with scalars 8 to 11 in the caller's own storage.
@@ -289,7 +323,12 @@ func GEMVQ4MLXBlockedGateUpGELU[T FloatOrBFloat](p *runtime.Pass, mid runtime.Sl
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXBlockedGateUpGELU[T FloatOrBFloat](p *runtime.Pass, mid runtime.Slice[T], wGate, wUp Q4MLXBlockedBank, x runtime.Slice[float32],
 	bind func(*runtime.ScalarBinder) error) error {
-	return gateUp{"nn.UnsafeGEMVQ4MLXBlockedGateUpGELU", p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), bind}.blocked()
+	return gateUp{start("nn.UnsafeGEMVQ4MLXBlockedGateUpGELU", p), p, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), bind}.blocked()
+}
+
+// ValidateGEMVQ4MLXBlockedGateUpGELU makes the checks of [GEMVQ4MLXBlockedGateUpGELU] without encoding anything.
+func ValidateGEMVQ4MLXBlockedGateUpGELU[T FloatOrBFloat](rt *runtime.Runtime, mid runtime.Slice[T], wGate, wUp Q4MLXBlockedBank, x runtime.Slice[float32]) error {
+	return gateUp{startOn("nn.ValidateGEMVQ4MLXBlockedGateUpGELU", rt), nil, mid.View(), isBFloat[T](), wGate.weights(), wUp.weights(), x.View(), nil}.blocked()
 }
 
 func (a gateUp) blocked() error {

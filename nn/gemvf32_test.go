@@ -89,7 +89,7 @@ func TestGEMVF32Refuses(t *testing.T) {
 			x, y := output[float32](t, rt, 68), output[float32](t, rt, 24)
 			fx, fy := output[float32](t, foreign, 64), output[float32](t, foreign, 8)
 			call := func(m product, y, x vec32) func(*runtime.Pass) error {
-				return func(p *runtime.Pass) error { return m.call(p, y, x) }
+				return func(p *runtime.Pass) error { return alike(t, m.call(p, y, x), m.validate(rt, y, x)) }
 			}
 			y8 := y.s.Slice(0, 8)
 			refuses(t, rt, "nn."+f.name, []target{x, y}, []refusal{
@@ -103,6 +103,9 @@ func TestGEMVF32Refuses(t *testing.T) {
 				{"y foreign", call(m, fy.s, x.s), runtime.ErrForeign, []string{"y"}},
 				{"y in x", call(m, x.s.Slice(10, 18), x.s), runtime.ErrOverlap, []string{"y", "x"}},
 			})
+			encode(t, rt, 1, call(m, y8, x.s))
+			y.reset()
+			checkRefused(t, "nn.Validate"+f.name, refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, m.validate(nil, y8, x.s))
 			refuses(t, rt, "nn.Unsafe"+f.name, []target{x, y}, []refusal{
 				{"x short", func(p *runtime.Pass) error { return m.twin(p, y8, x.s.Slice(0, 63), nil) }, runtime.ErrShape, []string{"x"}},
 			})
@@ -190,8 +193,11 @@ func TestGEMVQ4MLXBlockedGateUpGELU(t *testing.T) {
 	groups, _ := blockedMatrix(t, rt, quantizedMLX(t, r, 21, 320, 32))
 	wide, _ := blockedMatrix(t, rt, quantizedMLX(t, r, 21, 384, 64))
 	refuse := func(mid vec32, a, b Q4MLXBlockedBank, x vec32) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMVQ4MLXBlockedGateUpGELU(p, mid, a, b, x) }
+		return func(p *runtime.Pass) error {
+			return alike(t, GEMVQ4MLXBlockedGateUpGELU(p, mid, a, b, x), ValidateGEMVQ4MLXBlockedGateUpGELU(rt, mid, a, b, x))
+		}
 	}
+	encode(t, rt, 1, refuse(mid32.s, gate, up, x.s))
 	refuses(t, rt, "nn.GEMVQ4MLXBlockedGateUpGELU", []target{mid32, mid}, []refusal{
 		{"no pass", func(*runtime.Pass) error { return GEMVQ4MLXBlockedGateUpGELU(nil, mid32.s, gate, up, x.s) }, runtime.ErrMisuse, nil},
 		{"gate zero", refuse(mid32.s, Q4MLXBlockedBank{}, up, x.s), runtime.ErrShape, []string{"wGate", "zero bank"}},

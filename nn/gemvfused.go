@@ -18,7 +18,7 @@ import (
 // y must not overlap w or x. It may be residual itself, but not overlap it otherwise. Deterministic on one device.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32]) error {
-	return gemvQ4MLXAdd("nn.GEMVQ4MLXAdd", p, y, w.weights(), x, residual, nil)
+	return gemvQ4MLXAdd(start("nn.GEMVQ4MLXAdd", p), p, y, w.weights(), x, residual, nil)
 }
 
 // UnsafeGEMVQ4MLXAdd is [GEMVQ4MLXAdd] with scalars 5 to 7 in the caller's own storage.
@@ -26,12 +26,16 @@ func GEMVQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w 
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXAdd[W Q4MLXSimdBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32],
 	bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLXAdd("nn.UnsafeGEMVQ4MLXAdd", p, y, w.weights(), x, residual, bind)
+	return gemvQ4MLXAdd(start("nn.UnsafeGEMVQ4MLXAdd", p), p, y, w.weights(), x, residual, bind)
 }
 
-func gemvQ4MLXAdd(fn string, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32],
+// ValidateGEMVQ4MLXAdd makes the checks of [GEMVQ4MLXAdd] without encoding anything.
+func ValidateGEMVQ4MLXAdd[W Q4MLXSimdBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32]) error {
+	return gemvQ4MLXAdd(startOn("nn.ValidateGEMVQ4MLXAdd", rt), nil, y, w.weights(), x, residual, nil)
+}
+
+func gemvQ4MLXAdd(c check, p *runtime.Pass, y runtime.Slice[float32], w weights, x runtime.Slice[half.BFloat16], residual runtime.Slice[float32],
 	bind func(*runtime.ScalarBinder) error) error {
-	c := start(fn, p)
 	c.weights("w", &w)
 	c.weightsOwned("w", &w)
 	c.owned("x", x.View())
@@ -47,7 +51,7 @@ func gemvQ4MLXAdd(fn string, p *runtime.Pass, y runtime.Slice[float32], w weight
 	c.apart(out, "w", &w)
 	c.disjoint(1, out, operand{"x", in})
 	c.sameOrDisjoint(out, operand{"residual", resid})
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	l := p.Kernel(w.kernel("gemv_q4_mlx_simd_add", "gemv_q4_mlx_simd_add_i4"))
@@ -84,19 +88,23 @@ type GEMVKVOf[W Q4MLXSimdBank] struct {
 // K and V must not overlap each other or an input. Deterministic on one device.
 // Errors: ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMVQ4MLXKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVKVOf[W]) error {
-	return gemvQ4MLXKV("nn.GEMVQ4MLXKV", p, &a, nil)
+	return gemvQ4MLXKV(start("nn.GEMVQ4MLXKV", p), p, &a, nil)
 }
 
 // UnsafeGEMVQ4MLXKV is [GEMVQ4MLXKV] with scalars 9 to 12 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
 func UnsafeGEMVQ4MLXKV[W Q4MLXSimdBank](p *runtime.Pass, a GEMVKVOf[W], bind func(*runtime.ScalarBinder) error) error {
-	return gemvQ4MLXKV("nn.UnsafeGEMVQ4MLXKV", p, &a, bind)
+	return gemvQ4MLXKV(start("nn.UnsafeGEMVQ4MLXKV", p), p, &a, bind)
 }
 
-func gemvQ4MLXKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVKVOf[W], bind func(*runtime.ScalarBinder) error) error {
+// ValidateGEMVQ4MLXKV makes the checks of [GEMVQ4MLXKV] without encoding anything.
+func ValidateGEMVQ4MLXKV[W Q4MLXSimdBank](rt *runtime.Runtime, a GEMVKVOf[W]) error {
+	return gemvQ4MLXKV(startOn("nn.ValidateGEMVQ4MLXKV", rt), nil, &a, nil)
+}
+
+func gemvQ4MLXKV[W Q4MLXSimdBank](c check, p *runtime.Pass, a *GEMVKVOf[W], bind func(*runtime.ScalarBinder) error) error {
 	wk, wv := a.WK.weights(), a.WV.weights()
-	c := start(fn, p)
 	c.weights("WK", &wk)
 	c.sameShape("WV", &wv, &wk, wk.rows)
 	c.weightsOwned("WK", &wk)
@@ -117,7 +125,7 @@ func gemvQ4MLXKV[W Q4MLXSimdBank](fn string, p *runtime.Pass, a *GEMVKVOf[W], bi
 		c.apart(out, "WK", &wk)
 		c.apart(out, "WV", &wv)
 	}
-	if c.err != nil {
+	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}
 	l := p.Kernel(wk.kernel("gemv_q4_mlx_simd_kv", "gemv_q4_mlx_simd_kv_i4"))

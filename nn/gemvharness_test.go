@@ -32,6 +32,8 @@ type product struct {
 	o    oracle.Matrix
 	call func(p *runtime.Pass, y, x vec32) error
 	twin func(p *runtime.Pass, y, x vec32, bind binding) error
+
+	validate func(rt *runtime.Runtime, y, x vec32) error
 }
 
 // family is a kernel that multiplies with a vector of float32.
@@ -47,7 +49,7 @@ type gemvShape struct{ rows, cols, group int }
 // familyOf is a family whose banks have type B and come from a format Q.
 func familyOf[Q, B any](name string, shapes []gemvShape, quantize func(w []float32, rows, cols, group int) (Q, error),
 	upload func(t testing.TB, rt *runtime.Runtime, q Q) (B, oracle.Matrix), call func(p *runtime.Pass, y vec32, w B, x vec32) error,
-	twin func(p *runtime.Pass, y vec32, w B, x vec32, bind binding) error) family {
+	twin func(p *runtime.Pass, y vec32, w B, x vec32, bind binding) error, validate func(rt *runtime.Runtime, y vec32, w B, x vec32) error) family {
 	return family{name, shapes, func(t testing.TB, rt *runtime.Runtime, r *rand.Rand, s gemvShape, offset float32) product {
 		t.Helper()
 		w := normals(r, s.rows*s.cols, 1)
@@ -60,7 +62,8 @@ func familyOf[Q, B any](name string, shapes []gemvShape, quantize func(w []float
 		}
 		bank, o := upload(t, rt, q)
 		return product{o, func(p *runtime.Pass, y, x vec32) error { return call(p, y, bank, x) },
-			func(p *runtime.Pass, y, x vec32, bind binding) error { return twin(p, y, bank, x, bind) }}
+			func(p *runtime.Pass, y, x vec32, bind binding) error { return twin(p, y, bank, x, bind) },
+			func(rt *runtime.Runtime, y, x vec32) error { return validate(rt, y, bank, x) }}
 	}}
 }
 
@@ -89,13 +92,13 @@ var (
 
 func gemvFamilies() []family {
 	return []family{
-		familyOf("GEMVQ8", q8Shapes, quant.QuantizeQ8, q8Matrix, GEMVQ8, UnsafeGEMVQ8),
-		familyOf("GEMVQ4", q4Shapes, quant.QuantizeQ4, q4Matrix, GEMVQ4, UnsafeGEMVQ4),
-		familyOf("GEMVQ4Tiled", q4Shapes, quant.QuantizeQ4, q4Matrix, GEMVQ4Tiled, UnsafeGEMVQ4Tiled),
-		familyOf("GEMVQ4MLXF32", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32, UnsafeGEMVQ4MLXF32),
-		familyOf("GEMVQ4MLXF32Wide", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32Wide, UnsafeGEMVQ4MLXF32Wide),
-		familyOf("GEMVQ4MLXF32Tiled", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32Tiled, UnsafeGEMVQ4MLXF32Tiled),
-		familyOf("GEMVQ4MLXBlocked", mlxF32Shapes, quant.QuantizeQ4MLX, blockedMatrix, GEMVQ4MLXBlocked, UnsafeGEMVQ4MLXBlocked),
+		familyOf("GEMVQ8", q8Shapes, quant.QuantizeQ8, q8Matrix, GEMVQ8, UnsafeGEMVQ8, ValidateGEMVQ8),
+		familyOf("GEMVQ4", q4Shapes, quant.QuantizeQ4, q4Matrix, GEMVQ4, UnsafeGEMVQ4, ValidateGEMVQ4),
+		familyOf("GEMVQ4Tiled", q4Shapes, quant.QuantizeQ4, q4Matrix, GEMVQ4Tiled, UnsafeGEMVQ4Tiled, ValidateGEMVQ4Tiled),
+		familyOf("GEMVQ4MLXF32", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32, UnsafeGEMVQ4MLXF32, ValidateGEMVQ4MLXF32),
+		familyOf("GEMVQ4MLXF32Wide", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32Wide, UnsafeGEMVQ4MLXF32Wide, ValidateGEMVQ4MLXF32Wide),
+		familyOf("GEMVQ4MLXF32Tiled", mlxF32Shapes, quant.QuantizeQ4MLX, rowMajorMatrix, GEMVQ4MLXF32Tiled, UnsafeGEMVQ4MLXF32Tiled, ValidateGEMVQ4MLXF32Tiled),
+		familyOf("GEMVQ4MLXBlocked", mlxF32Shapes, quant.QuantizeQ4MLX, blockedMatrix, GEMVQ4MLXBlocked, UnsafeGEMVQ4MLXBlocked, ValidateGEMVQ4MLXBlocked),
 	}
 }
 

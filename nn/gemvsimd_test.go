@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -194,7 +195,9 @@ func TestGEMVSimdRefuses(t *testing.T) {
 	y8, r8 := y.s.Slice(0, 8), y.s.Slice(8, 16)
 	outs := []target{x, y}
 	add := func(y vec32, w Q4MLXInterleavedBank, x vec16, resid vec32) func(*runtime.Pass) error {
-		return func(p *runtime.Pass) error { return GEMVQ4MLXAdd(p, y, w, x, resid) }
+		return func(p *runtime.Pass) error {
+			return alike(t, GEMVQ4MLXAdd(p, y, w, x, resid), ValidateGEMVQ4MLXAdd(rt, y, w, x, resid))
+		}
 	}
 	refuses(t, rt, "nn.GEMVQ4MLXAdd", outs, []refusal{
 		{"no pass", func(*runtime.Pass) error { return GEMVQ4MLXAdd(nil, y8, b.m.bank, x.s, r8) }, runtime.ErrMisuse, nil},
@@ -216,7 +219,7 @@ func TestGEMVSimdRefuses(t *testing.T) {
 		return func(p *runtime.Pass) error {
 			a := base
 			change(&a)
-			return GEMVQ4MLXKV(p, a)
+			return alike(t, GEMVQ4MLXKV(p, a), ValidateGEMVQ4MLXKV(rt, a))
 		}
 	}
 	type args = *GEMVKVOf[Q4MLXInterleavedBank]
@@ -235,4 +238,5 @@ func TestGEMVSimdRefuses(t *testing.T) {
 		{"K foreign", kv(func(a args) { a.K = fy.s }), runtime.ErrForeign, []string{"K"}},
 		{"V over K", kv(func(a args) { a.V = y.s.Slice(7, 15) }), runtime.ErrOverlap, []string{"K", "V"}},
 	})
+	encode(t, rt, 2, func(p *runtime.Pass) error { return errors.Join(add(y8, b.tile, x.s, r8)(p), kv(func(args) {})(p)) })
 }

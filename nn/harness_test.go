@@ -269,3 +269,19 @@ func twin(t *testing.T, rt *runtime.Runtime, outs []target, scalars []scalar, pl
 	}
 	refuses(t, rt, "", outs, bad)
 }
+
+// alike holds what a preflight said against what its call did, but for the function's name, and gives the latter.
+func alike(t testing.TB, called, validated error) error {
+	t.Helper()
+	says := func(err error) string {
+		var e *runtime.Error
+		if !errors.As(err, &e) {
+			return fmt.Sprint(err)
+		}
+		return fmt.Sprintf("%s: have %s, need %s: %v", e.Arg, e.Have, e.Need, e.Err)
+	}
+	if c, v := says(called), says(validated); c != v {
+		t.Errorf("the call says %q, its preflight %q", c, v)
+	}
+	return called
+}

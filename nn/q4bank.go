@@ -29,7 +29,7 @@ func NewQ4Bank(packed runtime.Slice[uint32], scales, zeros runtime.Slice[float32
 	if err != nil {
 		return Q4Bank{}, shapeOf(fn, err)
 	}
-	c := check{fn: fn, rt: packed.Runtime()}
+	c := check{fn: fn, rt: packed.Runtime(), of: "packed"}
 	c.owned("packed", packed.View())
 	c.owned("scales", scales.View())
 	c.owned("zeros", zeros.View())
@@ -94,12 +94,8 @@ func (b Q4Bank) Zeros() runtime.Slice[float32] { return b.zeros }
 
 // RowRange is a bank of rows i up to j in the same memory. It cannot be released.
 func (b Q4Bank) RowRange(i, j int) (Q4Bank, error) {
-	const fn = "nn.Q4Bank.RowRange"
-	if b.rows == 0 {
-		return Q4Bank{}, &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from NewQ4Bank", Err: runtime.ErrShape}
-	}
-	if i < 0 || j <= i || j > b.rows {
-		return Q4Bank{}, &runtime.Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("%d rows", b.rows), Need: "0 <= i < j <= rows", Err: runtime.ErrShape}
+	if err := rowRange("nn.Q4Bank.RowRange", "NewQ4Bank", i, j, b.rows, 1); err != nil {
+		return Q4Bank{}, err
 	}
 	words, groups := b.cols/quant.CodesPerWord, b.cols/b.size
 	return Q4Bank{b.packed.Slice(i*words, j*words), b.scales.Slice(i*groups, j*groups), b.zeros.Slice(i*groups, j*groups), j - i, b.cols, b.size}, nil
@@ -107,13 +103,7 @@ func (b Q4Bank) RowRange(i, j int) (Q4Bank, error) {
 
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
 func (b Q4Bank) Release() error {
-	err := b.packed.Release()
-	for _, e := range []error{b.scales.Release(), b.zeros.Release()} {
-		if err == nil {
-			err = e
-		}
-	}
-	return err
+	return releaseBank("nn.Q4Bank.Release", "NewQ4Bank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scales", b.scales.Release}, bankPart{"zeros", b.zeros.Release})
 }
 
 // q4bank refuses a bank that cannot be used, or has another number of columns than cols, if that is not 0.

@@ -28,7 +28,7 @@ func NewQ8Bank(codes runtime.Slice[int8], scales, zeros runtime.Slice[float32], 
 	if err != nil {
 		return Q8Bank{}, shapeOf(fn, err)
 	}
-	c := check{fn: fn, rt: codes.Runtime()}
+	c := check{fn: fn, rt: codes.Runtime(), of: "codes"}
 	c.owned("codes", codes.View())
 	c.owned("scales", scales.View())
 	c.owned("zeros", zeros.View())
@@ -99,12 +99,8 @@ func (b Q8Bank) Zeros() runtime.Slice[float32] { return b.zeros }
 
 // RowRange is a bank of rows i up to j in the same memory. It cannot be released.
 func (b Q8Bank) RowRange(i, j int) (Q8Bank, error) {
-	const fn = "nn.Q8Bank.RowRange"
-	if b.rows == 0 {
-		return Q8Bank{}, &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from NewQ8Bank", Err: runtime.ErrShape}
-	}
-	if i < 0 || j <= i || j > b.rows {
-		return Q8Bank{}, &runtime.Error{Func: fn, Arg: fmt.Sprintf("[%d:%d]", i, j), Have: fmt.Sprintf("%d rows", b.rows), Need: "0 <= i < j <= rows", Err: runtime.ErrShape}
+	if err := rowRange("nn.Q8Bank.RowRange", "NewQ8Bank", i, j, b.rows, 1); err != nil {
+		return Q8Bank{}, err
 	}
 	groups := b.cols / b.size
 	return Q8Bank{b.codes.Slice(i*b.cols, j*b.cols), b.scales.Slice(i*groups, j*groups), b.zeros.Slice(i*groups, j*groups), j - i, b.cols, b.size}, nil
@@ -112,13 +108,7 @@ func (b Q8Bank) RowRange(i, j int) (Q8Bank, error) {
 
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
 func (b Q8Bank) Release() error {
-	err := b.codes.Release()
-	for _, e := range []error{b.scales.Release(), b.zeros.Release()} {
-		if err == nil {
-			err = e
-		}
-	}
-	return err
+	return releaseBank("nn.Q8Bank.Release", "NewQ8Bank", b.rows, bankPart{"codes", b.codes.Release}, bankPart{"scales", b.scales.Release}, bankPart{"zeros", b.zeros.Release})
 }
 
 func (b Q8Bank) weights() weights {

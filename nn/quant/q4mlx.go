@@ -112,14 +112,14 @@ func ConcatRows(parts ...Q4MLX) (Q4MLX, error) {
 	rows, first := 0, parts[0]
 	for i, p := range parts {
 		if err := p.lengths(fn); err != nil {
-			return Q4MLX{}, err
+			return Q4MLX{}, ofPart(err, i)
 		}
 		if p.Cols != first.Cols || p.GroupSize != first.GroupSize {
 			return Q4MLX{}, shape(fn, fmt.Sprintf("part %d", i), fmt.Sprintf("%d columns in groups of %d", p.Cols, p.GroupSize),
 				fmt.Sprintf("%d in groups of %d, as in part 0", first.Cols, first.GroupSize))
 		}
 		if p.Rows > MaxQ4MLXRows-rows {
-			return Q4MLX{}, shape(fn, "rows", "more", fmt.Sprintf("at most %d together", MaxQ4MLXRows))
+			return Q4MLX{}, shape(fn, fmt.Sprintf("rows of part %d", i), fmt.Sprintf("%d after %d", p.Rows, rows), fmt.Sprintf("at most %d together", MaxQ4MLXRows))
 		}
 		rows += p.Rows
 	}
@@ -131,6 +131,16 @@ func ConcatRows(parts ...Q4MLX) (Q4MLX, error) {
 		out.ScalesBiases = append(out.ScalesBiases, p.ScalesBiases...)
 	}
 	return out, nil
+}
+
+// ofPart says which of several matrices an error is about.
+func ofPart(err error, i int) error {
+	if e, ok := err.(*Error); ok {
+		of := *e
+		of.Arg = fmt.Sprintf("%s of part %d", e.Arg, i)
+		return &of
+	}
+	return err
 }
 
 // PackCodes packs one code, 0 to 15, per byte into words of eight. There must be eight codes for each word.

@@ -276,7 +276,7 @@ func TestRowRangeAndConcat(t *testing.T) {
 	bad := q
 	bad.Packed = bad.Packed[1:]
 	_, err = ConcatRows(q, bad)
-	refused(t, err, "ConcatRows", ErrShape)
+	refused(t, err, "ConcatRows", ErrShape, "packed of part 1")
 	_, err = bad.RowRange(0, 1)
 	refused(t, err, "Q4MLX.RowRange", ErrShape)
 }

@@ -1,0 +1,51 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// rowRange refuses rows i up to j of a bank that has them not, or not as whole tiles of its layout: the last one may be
+// shorter, where the bank ends.
+func rowRange(fn, maker string, i, j, rows, tile int) error {
+	if rows == 0 {
+		return &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from " + maker, Err: runtime.ErrShape}
+	}
+	arg := fmt.Sprintf("[%d:%d]", i, j)
+	if i < 0 || j <= i || j > rows {
+		return &runtime.Error{Func: fn, Arg: arg, Have: fmt.Sprintf("%d rows", rows), Need: "0 <= i < j <= rows", Err: runtime.ErrShape}
+	}
+	if i%tile != 0 || j%tile != 0 && j != rows {
+		return &runtime.Error{Func: fn, Arg: arg, Have: fmt.Sprintf("%d rows in tiles of %d", rows, tile),
+			Need: fmt.Sprintf("multiples of %d, or the last row as the end", tile), Err: runtime.ErrShape}
+	}
+	return nil
+}
+
+// bankPart is memory of a bank.
+type bankPart struct {
+	name    string
+	release func() error
+}
+
+// releaseBank releases all parts, and gives the first error in the name of the bank's method.
+func releaseBank(fn, maker string, rows int, parts ...bankPart) error {
+	if rows == 0 {
+		return &runtime.Error{Func: fn, Arg: "bank", Have: "the zero bank", Need: "a bank from " + maker, Err: runtime.ErrShape}
+	}
+	var first error
+	for _, p := range parts {
+		err := p.release()
+		if err == nil || first != nil {
+			continue
+		}
+		first = err
+		var e *runtime.Error
+		if errors.As(err, &e) {
+			first = &runtime.Error{Func: fn, Arg: p.name, Have: e.Have, Need: e.Need, Err: e.Err}
+		}
+	}
+	return first
+}
