@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -95,55 +94,6 @@ func TestCloseUnderUse(t *testing.T) {
 	wg.Wait()
 	require.Zero(t, rt.Stats().LiveAllocations)
 	require.Zero(t, rt.Stats().InFlight)
-}
-
-// TestSoak replays and encodes for a while, on several goroutines: what the runtime and the device hold stays the same.
-func TestSoak(t *testing.T) {
-	rt, dev := softRuntime(t, soft.Options{NoHazards: true})
-	x, err := NewSlice[uint32](rt, 64)
-	require.NoError(t, err)
-	prog, err := rt.Record(func(p *Pass) error { return errors.Join(fill(p, x, 1), bump(p, x, 2), bump(p, x, 3)) })
-	require.NoError(t, err)
-	round := func(n int) {
-		var wg sync.WaitGroup
-		for g := range 3 {
-			wg.Go(func() {
-				mine, err := NewSlice[uint32](rt, 64)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for i := range n {
-					if g == 0 {
-						_, err = prog.Replay()
-					} else if i%16 == 0 {
-						err = rt.Run(func(p *Pass) error { return fill(p, mine, uint32(i)) })
-					} else {
-						_, err = rt.Submit(func(p *Pass) error { return errors.Join(bump(p, mine, 1), bump(p, x, 1)) })
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-				if err := mine.Release(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		require.NoError(t, rt.Wait(t.Context()))
-	}
-	round(200)
-	before, stats, goroutines := soft.Stats(dev), rt.Stats(), goruntime.NumGoroutine()
-	round(1000)
-	after := soft.Stats(dev)
-	require.InDelta(t, before.Objects, after.Objects, flights, "the last command buffers are kept for a while")
-	require.Equal(t, stats.LiveBytes, rt.Stats().LiveBytes)
-	require.LessOrEqual(t, rt.Stats().Buffers, stats.Buffers+uint64(DefaultMaxInFlight))
-	require.LessOrEqual(t, goruntime.NumGoroutine(), goroutines+2)
-	require.Zero(t, rt.Stats().InFlight)
-	require.EqualValues(t, 1200, rt.Stats().Replays)
 }
 
 func TestManyCommands(t *testing.T) {
