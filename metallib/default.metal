@@ -2375,8 +2375,8 @@ kernel void mlp_gelu_tanh_bf16(device const float* gate [[buffer(0)]],
 // Function constants. All sources are compiled as one, so that no two constants may have an index in common.
 constant bool ingot_dense_trans_a [[function_constant(100)]];    // a is stored transposed
 constant bool ingot_dense_trans_b [[function_constant(101)]];    // b is
-constant bool ingot_dense_wide_a [[function_constant(102)]];     // rows of a start at multiples of four elements
-constant bool ingot_dense_wide_b [[function_constant(103)]];     // rows of b do
+constant bool ingot_dense_wide_a [[function_constant(102)]];     // a starts at a multiple of four elements
+constant bool ingot_dense_wide_b [[function_constant(103)]];     // b does
 constant bool ingot_dense_has_c [[function_constant(104)]];      // beta * c is added
 constant bool ingot_dense_has_bias [[function_constant(105)]];   // the bias is added
 constant uint ingot_dense_act [[function_constant(106)]];        // the activation
@@ -2390,6 +2390,11 @@ constant uint ingot_dense_out [[function_constant(107)]];        // the type of 
 #define INGOT_OUT_F32 0
 #define INGOT_OUT_F16 1
 #define INGOT_OUT_BF16 2
+
+// Says that all rows of matrices that start at a multiple of four elements do so, so that four can be read at once.
+INGOT_FUNC bool ingot_dense_rows(bool start, uint cols, uint stride) {
+    return start && (cols | stride) % 4u == 0u;
+}
 
 // Element at of c, widened: exact.
 INGOT_FUNC float ingot_dense_load(device const uchar* c, ulong at) {
@@ -2443,9 +2448,8 @@ INGOT_FUNC float ingot_dense_finish(float sum, float alpha, float beta, device c
 #define INGOT_GEMM_PAD 16      // bytes between rows in threadgroup memory, against conflicts of its banks
 
 // Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
-// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that
-// cols is a multiple of four and the matrix starts at a multiple of four elements, so that four are read at once; col is
-// such a multiple.
+// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that its
+// rows start at multiples of four elements, so that four are read at once; col is such a multiple.
 template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
 INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
                                  uint tid) {
@@ -2527,6 +2531,8 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     b += ulong(tile.z) * ulong(stride_b);
     uint part_row = simdgroup / SIDE * uint(INGOT_GEMM_PART);
     uint part_col = simdgroup % SIDE * uint(INGOT_GEMM_PART);
+    bool wide_a = ingot_dense_rows(ingot_dense_wide_a, ingot_dense_trans_a ? M : K, stride_a);
+    bool wide_b = ingot_dense_rows(ingot_dense_wide_b, ingot_dense_trans_b ? K : N, stride_b);
     ulong ld_a = ingot_dense_trans_a ? ulong(LD_FLAT) : ulong(LD_LONG);
     ulong ld_b = ingot_dense_trans_b ? ulong(LD_LONG) : ulong(LD_FLAT);
 
@@ -2541,14 +2547,14 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     for (uint k0 = 0u; k0 < K; k0 += STEP) {
         threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
         if (ingot_dense_trans_a) {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, ingot_dense_wide_a, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
         } else {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, ingot_dense_wide_a, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
         }
         if (ingot_dense_trans_b) {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, ingot_dense_wide_b, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
         } else {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, ingot_dense_wide_b, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
@@ -3105,8 +3111,8 @@ INGOT_FUNC float4 ingot_gemv_wide(float4 x) { return x; }
 INGOT_FUNC float4 ingot_gemv_wide(half4 x) { return float4(x); }
 INGOT_FUNC float4 ingot_gemv_wide(ushort4 x) { return as_type<float4>(uint4(x) << 16u); }
 
-// Elements col to col + 3 of n, zeros for those behind its end, which are not read. wide says that n is a multiple of
-// four and the first starts at a multiple of four elements.
+// Elements col to col + 3 of n, zeros for those behind its end, which are not read. wide says that n is a
+// multiple of four and the first one starts at a multiple of four elements.
 template <typename T>
 INGOT_FUNC float4 ingot_gemv_load(device const T* from, uint col, uint n, bool wide) {
     float4 x = float4(0.0f);
@@ -3175,11 +3181,13 @@ kernel void gemv_dense(device const T* x [[buffer(0)]],
         line[r] = w + ulong(at) * ulong(cols);
         sum[r] = 0.0f;
     }
+    bool wide_x = ingot_dense_rows(ingot_dense_wide_a, cols, stride_x);
+    bool wide_w = ingot_dense_rows(ingot_dense_wide_b, cols, stride_w);
     for (uint k = 4u * lane; k < cols; k += uint(INGOT_GEMV_BLOCK)) {
-        float4 v = ingot_gemv_load(x, k, cols, ingot_dense_wide_a);
+        float4 v = ingot_gemv_load(x, k, cols, wide_x);
 #pragma unroll
         for (uint r = 0u; r < uint(INGOT_GEMV_ROWS); r++) {
-            float4 m = ingot_gemv_load(line[r], k, cols, ingot_dense_wide_b);
+            float4 m = ingot_gemv_load(line[r], k, cols, wide_w);
             sum[r] = fma(m.w, v.w, fma(m.z, v.z, fma(m.y, v.y, fma(m.x, v.x, sum[r]))));
         }
     }
@@ -3233,9 +3241,10 @@ kernel void gemv_dense_t(device const T* x [[buffer(0)]],
     uint row0 = tile.x * uint(INGOT_GEMV_T_COLS);
     x += ulong(tile.y) * ulong(stride_x);
     w += ulong(tile.y) * ulong(stride_w);
+    bool wide = ingot_dense_rows(ingot_dense_wide_b, rows, stride_w);
     float4 sum = float4(0.0f);
     for (uint k = simdgroup; k < cols; k += simdgroups) {
-        float4 m = ingot_gemv_load(w + ulong(k) * ulong(rows), row0 + 4u * lane, rows, ingot_dense_wide_b);
+        float4 m = ingot_gemv_load(w + ulong(k) * ulong(rows), row0 + 4u * lane, rows, wide);
         float4 v = float4(ingot_gemv_wide(x[k]));
         sum = fma(m, v, sum);
     }

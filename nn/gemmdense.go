@@ -40,8 +40,8 @@ type GEMMDims struct {
 //
 // out must not overlap a or b. Deterministic on one device. An element depends on its row of a and its column of b alone:
 // M, N, the batch, the tile, alignment and whether an operand is stored transposed do not change its bits.
-// Errors: ErrLimit if the device has no simdgroup matrices (those before Apple family 7; [GEMV] runs there, a row at a time),
-// or no bfloat and the elements are, or not the threads of the tile; ErrShape, ErrForeign, ErrClosed, ErrOverlap.
+// Errors: ErrLimit if the device has no simdgroup matrices, which is so before Apple family 7 (there [GEMV] multiplies with a
+// batch of rows of a), or allows fewer threads than the tile takes; ErrShape, ErrForeign, ErrClosed, ErrOverlap.
 func GEMM[O, T Float](p *runtime.Pass, out runtime.Slice[O], a, b runtime.Slice[T], d GEMMDims) error {
 	g := gemmOf(out, a, b, d)
 	return g.gemm("nn.GEMM", p, nil)
@@ -114,13 +114,8 @@ func (d *dense) checkGEMM(c *check) (work bool) {
 	default:
 		c.refuse("Tile", strconv.Itoa(d.tile), fmt.Sprintf("0, %d or %d", GEMMSmallTile, GEMMLargeTile), runtime.ErrShape)
 	}
-	if c.err == nil {
-		info := c.rt.Device()
-		if !info.SIMDMatrix {
-			c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
-		} else if d.kind == kindBFloat16 && !info.BFloat {
-			c.refuse(d.names.a, "bfloat16 on a device without it", "another element type", runtime.ErrLimit)
-		}
+	if c.err == nil && !c.rt.Device().SIMDMatrix {
+		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
 	}
 	return d.check(c)
 }

@@ -45,16 +45,21 @@ func roundingOf[O Float](x float64) float64 {
 	return 0
 }
 
-// denseBudget is what a sum of k products in float32 and the epilogue may be off by, for each unit of the terms' magnitude:
-// 2^-24 for every addition, in whatever order, and for each of the products where those of f32 are rounded, or 2^-24 of
-// each of the epilogue's four terms. Below 2^-126 a GPU may have zeros. The activations add what MLPSiLU and MLPGELUTanh are allowed.
-func denseBudget(p *oracle.Product, want, size []float64, i int) float64 {
-	a := float64(p.K+4)*0x1p-24*size[i] + 0x1p-126*float64(p.K+4)
-	switch p.Act {
-	case oracle.ActGELU, oracle.ActSiLU:
-		a += 2e-6*math.Abs(want[i]) + 0x1p-119 + 6e-7*math.Min(math.Abs(want[i]), 44)
+// denseBudget is what a sum of k products in float32 and the epilogue may be off by: for each unit of the terms' magnitude
+// 2^-24 for every addition, in whatever order, and for the rounding of a product, where those of f32 are rounded, and of the
+// epilogue's three; below 2^-126 a GPU may have zeros. An activation adds what MLPSiLU and MLPGELUTanh are allowed.
+func denseBudget(p *oracle.Product) func(i int) float64 {
+	size, want := p.Magnitude(), p.Result()
+	before := *p
+	before.Act = oracle.ActNone
+	args := before.Result()
+	return func(i int) float64 {
+		a := float64(p.K+4) * (0x1p-24*size[i] + 0x1p-126)
+		if p.Act == oracle.ActGELU || p.Act == oracle.ActSiLU {
+			a += gatedAllowed(p.Act, args[i], 1, want[i])
+		}
+		return a
 	}
-	return a
 }
 
 // denseProduct is a product on the device, with its operands between sentinels.
@@ -163,10 +168,8 @@ func (x *denseProduct[O, T]) results(from *buffer[O]) []O {
 // check compares results with the oracle.
 func (x *denseProduct[O, T]) check(where string, got []O, w *worst) {
 	x.t.Helper()
-	want, size := x.host.Result(), x.host.Magnitude()
-	w.compare(x.t, where, widen(got), want, func(i int) float64 {
-		return denseBudget(&x.host, want, size, i) + roundingOf[O](want[i])
-	})
+	want, budget := x.host.Result(), denseBudget(&x.host)
+	w.compare(x.t, where, widen(got), want, func(i int) float64 { return budget(i) + roundingOf[O](want[i]) })
 }
 
 func sameElements[O Float](t testing.TB, where string, want, got []O) {

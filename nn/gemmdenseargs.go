@@ -23,7 +23,7 @@ type dense struct {
 	act         Activation
 	tile        int
 
-	// What check finds out: whether there is a bias, and whether rows start at multiples of four elements.
+	// What check finds out: whether there is a bias, and whether a and b start at multiples of four elements.
 	hasBias, wideA, wideB bool
 }
 
@@ -112,8 +112,7 @@ func (d *dense) check(c *check) (work bool) {
 		d.c = first(d.c, nC, sizeOut)
 		c.sameOrDisjoint(out, operand{"C", d.c})
 	}
-	d.wideA = d.wide(d.a, d.transA, d.m, d.k, d.strideA, size)
-	d.wideB = d.wide(d.b, d.transB, d.k, d.n, d.strideB, size)
+	d.wideA, d.wideB = d.a.Offset()%(4*size) == 0, d.b.Offset()%(4*size) == 0
 	return c.err == nil
 }
 
@@ -122,15 +121,7 @@ func (d *dense) reach(c *check, arg string, stride, n int) int {
 	if n == 0 {
 		return 0
 	}
-	return c.elements("Batch * "+arg, d.batch-1, stride) + n
-}
-
-// wide says whether all rows of a batch of matrices start at multiples of four elements.
-func (d *dense) wide(v runtime.View, trans bool, rows, cols, stride, size int) bool {
-	if trans {
-		cols = rows
-	}
-	return cols%4 == 0 && v.Offset()%(4*size) == 0 && (d.batch == 1 || stride%4 == 0)
+	return c.elements(arg, d.batch-1, stride) + n
 }
 
 // nothing is bound in the place of operands that a kernel does not read: all slots must have something.

@@ -65,7 +65,7 @@ func bindDense[T Element](d denseSelf, m *selfMemory, convert func([]float32) []
 
 // The shapes have two tiles, or two threadgroups, and a rest of everything.
 
-// selfMatrices is a product on simdgroup matrices.
+// selfMatrices is a product on simdgroup matrices. Devices that have them have bfloat.
 func selfMatrices[T Element](d denseSelf, m *selfMemory, convert func([]float32) []T, tile int) (groups, threads Size) {
 	m.unsupported = !m.rt.info.SIMDMatrix
 	m.constants = d.constants(100)
@@ -84,9 +84,7 @@ func selfGEMMF16(m *selfMemory) (groups, threads Size) {
 }
 
 func selfGEMMBF16(m *selfMemory) (groups, threads Size) {
-	groups, threads = selfMatrices(denseSelf{m: 9, n: 35, k: 40, transA: true}, m, toBF16, 32)
-	m.unsupported = m.unsupported || !m.rt.info.BFloat
-	return groups, threads
+	return selfMatrices(denseSelf{m: 9, n: 35, k: 40, transA: true}, m, toBF16, 32)
 }
 
 func selfGEMVDense(m *selfMemory) (groups, threads Size) {

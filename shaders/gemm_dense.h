@@ -12,8 +12,8 @@
 // Function constants. All sources are compiled as one, so that no two constants may have an index in common.
 constant bool ingot_dense_trans_a [[function_constant(100)]];    // a is stored transposed
 constant bool ingot_dense_trans_b [[function_constant(101)]];    // b is
-constant bool ingot_dense_wide_a [[function_constant(102)]];     // rows of a start at multiples of four elements
-constant bool ingot_dense_wide_b [[function_constant(103)]];     // rows of b do
+constant bool ingot_dense_wide_a [[function_constant(102)]];     // a starts at a multiple of four elements
+constant bool ingot_dense_wide_b [[function_constant(103)]];     // b does
 constant bool ingot_dense_has_c [[function_constant(104)]];      // beta * c is added
 constant bool ingot_dense_has_bias [[function_constant(105)]];   // the bias is added
 constant uint ingot_dense_act [[function_constant(106)]];        // the activation
@@ -27,6 +27,11 @@ constant uint ingot_dense_out [[function_constant(107)]];        // the type of 
 #define INGOT_OUT_F32 0
 #define INGOT_OUT_F16 1
 #define INGOT_OUT_BF16 2
+
+// Says that all rows of matrices that start at a multiple of four elements do so, so that four can be read at once.
+INGOT_FUNC bool ingot_dense_rows(bool start, uint cols, uint stride) {
+    return start && (cols | stride) % 4u == 0u;
+}
 
 // Element at of c, widened: exact.
 INGOT_FUNC float ingot_dense_load(device const uchar* c, ulong at) {

@@ -8,9 +8,8 @@
 #define INGOT_GEMM_PAD 16      // bytes between rows in threadgroup memory, against conflicts of its banks
 
 // Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
-// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that
-// cols is a multiple of four and the matrix starts at a multiple of four elements, so that four are read at once; col is
-// such a multiple.
+// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that its
+// rows start at multiples of four elements, so that four are read at once; col is such a multiple.
 template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
 INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
                                  uint tid) {
@@ -92,6 +91,8 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     b += ulong(tile.z) * ulong(stride_b);
     uint part_row = simdgroup / SIDE * uint(INGOT_GEMM_PART);
     uint part_col = simdgroup % SIDE * uint(INGOT_GEMM_PART);
+    bool wide_a = ingot_dense_rows(ingot_dense_wide_a, ingot_dense_trans_a ? M : K, stride_a);
+    bool wide_b = ingot_dense_rows(ingot_dense_wide_b, ingot_dense_trans_b ? K : N, stride_b);
     ulong ld_a = ingot_dense_trans_a ? ulong(LD_FLAT) : ulong(LD_LONG);
     ulong ld_b = ingot_dense_trans_b ? ulong(LD_LONG) : ulong(LD_FLAT);
 
@@ -106,14 +107,14 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     for (uint k0 = 0u; k0 < K; k0 += STEP) {
         threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
         if (ingot_dense_trans_a) {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, ingot_dense_wide_a, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
         } else {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, ingot_dense_wide_a, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
         }
         if (ingot_dense_trans_b) {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, ingot_dense_wide_b, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
         } else {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, ingot_dense_wide_b, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll

@@ -15,8 +15,8 @@ INGOT_FUNC float4 ingot_gemv_wide(float4 x) { return x; }
 INGOT_FUNC float4 ingot_gemv_wide(half4 x) { return float4(x); }
 INGOT_FUNC float4 ingot_gemv_wide(ushort4 x) { return as_type<float4>(uint4(x) << 16u); }
 
-// Elements col to col + 3 of n, zeros for those behind its end, which are not read. wide says that n is a multiple of
-// four and the first starts at a multiple of four elements.
+// Elements col to col + 3 of n, zeros for those behind its end, which are not read. wide says that n is a
+// multiple of four and the first one starts at a multiple of four elements.
 template <typename T>
 INGOT_FUNC float4 ingot_gemv_load(device const T* from, uint col, uint n, bool wide) {
     float4 x = float4(0.0f);
@@ -85,11 +85,13 @@ kernel void gemv_dense(device const T* x [[buffer(0)]],
         line[r] = w + ulong(at) * ulong(cols);
         sum[r] = 0.0f;
     }
+    bool wide_x = ingot_dense_rows(ingot_dense_wide_a, cols, stride_x);
+    bool wide_w = ingot_dense_rows(ingot_dense_wide_b, cols, stride_w);
     for (uint k = 4u * lane; k < cols; k += uint(INGOT_GEMV_BLOCK)) {
-        float4 v = ingot_gemv_load(x, k, cols, ingot_dense_wide_a);
+        float4 v = ingot_gemv_load(x, k, cols, wide_x);
 #pragma unroll
         for (uint r = 0u; r < uint(INGOT_GEMV_ROWS); r++) {
-            float4 m = ingot_gemv_load(line[r], k, cols, ingot_dense_wide_b);
+            float4 m = ingot_gemv_load(line[r], k, cols, wide_w);
             sum[r] = fma(m.w, v.w, fma(m.z, v.z, fma(m.y, v.y, fma(m.x, v.x, sum[r]))));
         }
     }
@@ -143,9 +145,10 @@ kernel void gemv_dense_t(device const T* x [[buffer(0)]],
     uint row0 = tile.x * uint(INGOT_GEMV_T_COLS);
     x += ulong(tile.y) * ulong(stride_x);
     w += ulong(tile.y) * ulong(stride_w);
+    bool wide = ingot_dense_rows(ingot_dense_wide_b, rows, stride_w);
     float4 sum = float4(0.0f);
     for (uint k = simdgroup; k < cols; k += simdgroups) {
-        float4 m = ingot_gemv_load(w + ulong(k) * ulong(rows), row0 + 4u * lane, rows, ingot_dense_wide_b);
+        float4 m = ingot_gemv_load(w + ulong(k) * ulong(rows), row0 + 4u * lane, rows, wide);
         float4 v = float4(ingot_gemv_wide(x[k]));
         sum = fma(m, v, sum);
     }
