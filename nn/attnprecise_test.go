@@ -1,9 +1,11 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ingot-metal/ingot/mtl"
@@ -426,4 +428,42 @@ func TestPrecisePipeline(t *testing.T) {
 	if r, k := PreciseBlocksShape(100, 5, 5); r != 0 || k != 0 {
 		t.Error(r, k)
 	}
+}
+
+// All pipelines of a call are there afterwards, whatever its numbers of rows and keys; one that cannot be made leaves no labels.
+func TestPrewarmFlashAttnPrecise(t *testing.T) {
+	rt, r := open(t), source(507)
+	want := PrecisePipeline{HeadDim: 64, V: PreciseF16, Causal: true, Window: true}
+	labels, err := PrewarmFlashAttnPrecise(t.Context(), rt, want, PrecisePipeline{HeadDim: 512, V: PreciseF32, Causal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := rt.Stats().Pipelines
+	for _, align := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		tq, tk := 33, 65
+		if align[0] {
+			tq = 32
+		}
+		if align[1] {
+			tk = 64
+		}
+		s := newPrecise(t, rt, r, preciseCase{d: 64, b: 1, h: 1, hkv: 1, tq: tq, tk: tk, capacity: tk, offset: tk - tq, window: 9, causal: true, form: PreciseF16})
+		encode(t, rt, 1, s.call)
+		want.AlignQ, want.AlignK = align[0], align[1]
+		if len(labels) != 8 || !slices.Contains(labels, want.Label()) {
+			t.Errorf("no %s in %v", want.Label(), labels)
+		}
+	}
+	if n := rt.Stats().Pipelines; made != 8 || n != made {
+		t.Errorf("%d pipelines at first, %d later", made, n)
+	}
+	refused := openOn(t, soft.Options{RefuseKernels: []string{"flash_attn_prefill_precise_d256_v32"}, RefuseSource: "no compiler"})
+	labels, err = PrewarmFlashAttnPrecise(t.Context(), refused, PrecisePipeline{HeadDim: 64, V: PreciseF16}, PrecisePipeline{HeadDim: 256, V: PreciseF32})
+	if labels != nil || !errors.Is(err, runtime.ErrDevice) {
+		t.Error(labels, err)
+	}
+	_, err = PrewarmFlashAttnPrecise(t.Context(), rt, PrecisePipeline{HeadDim: 80, V: PreciseF16})
+	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"head dimension", nil, runtime.ErrShape, []string{"80"}}, err)
+	_, err = PrewarmFlashAttnPrecise(t.Context(), nil)
+	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
 }

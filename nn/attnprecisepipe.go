@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -72,10 +73,15 @@ func (p PrecisePipeline) list() [8]preciseConstant {
 		{303, p.Blocks, true}, {310, p.Window, p.HeadDim < 512}, {311, p.Softcap, false}, {312, p.Sinks, false}}
 }
 
+// has says whether the kernel has a function constant.
+func (p PrecisePipeline) has(c preciseConstant) bool {
+	return p.HeadDim < 512 || c.index != 300 && c.index != 303
+}
+
 // constants sets the function constants that the kernel has.
 func (p PrecisePipeline) constants(l *runtime.Launch) {
 	for _, c := range p.list() {
-		if p.HeadDim < 512 || c.index != 300 && c.index != 303 {
+		if p.has(c) {
 			l.ConstantBool(c.index, c.value)
 		}
 	}
@@ -93,4 +99,35 @@ func (p PrecisePipeline) Label() string {
 		b.WriteString(strconv.Itoa(int(flagOf(c.value))))
 	}
 	return b.String()
+}
+
+// PrewarmFlashAttnPrecise makes the pipelines that calls of [FlashAttnPrecise] launch which differ in the numbers of rows and keys only,
+// whole tiles of them or not: four for each pipeline given, whose AlignQ and AlignK do not count. It returns the labels of all, in the
+// order they were asked for. If one cannot be made, it returns the error and no labels.
+func PrewarmFlashAttnPrecise(ctx context.Context, rt *runtime.Runtime, pipelines ...PrecisePipeline) ([]string, error) {
+	c := startOn("nn.PrewarmFlashAttnPrecise", rt)
+	var labels []string
+	var all []runtime.Specialization
+	for i, p := range pipelines {
+		if c.err == nil && p.Kernel() == "" {
+			c.refuse("pipelines", strconv.Itoa(i)+": head dimension "+strconv.Itoa(p.HeadDim)+", "+p.V.String(), "64, 128, 256 or 512; v32, v16 or vcodes", runtime.ErrShape)
+		}
+		for _, align := range [4][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+			p.AlignQ, p.AlignK = align[0], align[1]
+			s := runtime.Specialization{Kernel: p.Kernel()}
+			for _, c := range p.list() {
+				if p.has(c) {
+					s.Constants = append(s.Constants, runtime.ConstantBool(c.index, c.value))
+				}
+			}
+			labels, all = append(labels, p.Label()), append(all, s)
+		}
+	}
+	if c.err != nil {
+		return nil, c.result()
+	}
+	if err := rt.PrewarmSpecialized(ctx, all...); err != nil {
+		return nil, err
+	}
+	return labels, nil
 }

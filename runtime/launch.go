@@ -88,7 +88,7 @@ type Launch struct {
 	name   string
 	err    *Error
 	binder ScalarBinder
-	inBind bool   // a function given to Scalars runs: nothing but its binder is taken
+	inBind bool // a function given to Scalars runs: nothing but its binder is taken
 	pl     *pipeline
 	bound  uint32 // slots with a binding
 	groups uint32 // slots with threadgroup memory
@@ -147,11 +147,14 @@ func (l *Launch) place(slot int, kind bindKind) *binding {
 
 // ConstantBool sets a function constant that is a bool. Pipelines are cached by kernel name and constants.
 func (l *Launch) ConstantBool(index int, v bool) {
-	bits := uint32(0)
+	l.constant(index, constantBool, boolBits(v))
+}
+
+func boolBits(v bool) uint32 {
 	if v {
-		bits = 1
+		return 1
 	}
-	l.constant(index, constantBool, bits)
+	return 0
 }
 
 // ConstantUint32 sets a function constant that is a uint.

@@ -39,6 +39,32 @@ func TestPrewarm(t *testing.T) {
 	require.ErrorIs(t, (*Runtime)(nil).Prewarm(t.Context()), ErrMisuse)
 }
 
+// Kernels with function constants are made with those, and a launch with the same ones finds them, in whatever order they were given.
+func TestPrewarmSpecialized(t *testing.T) {
+	rt, _ := softRuntime(t, soft.Options{})
+	require.NoError(t, rt.PrewarmSpecialized(t.Context(),
+		Specialization{"number", []FunctionConstant{ConstantUint32(1, 100), ConstantBool(0, true)}}, Specialization{Kernel: "fill"}))
+	require.EqualValues(t, 2, rt.Stats().Pipelines)
+	x, err := NewSlice[uint32](rt, 40)
+	require.NoError(t, err)
+	require.NoError(t, rt.Run(func(p *Pass) error {
+		l := p.Kernel("number")
+		l.ConstantBool(0, true)
+		l.ConstantUint32(1, 100)
+		l.Write(0, x.View())
+		return l.DispatchThreads(D1(40), D1(32))
+	}))
+	require.EqualValues(t, 2, rt.Stats().Pipelines, "nothing was left to make")
+	err = rt.PrewarmSpecialized(t.Context(), Specialization{"number", []FunctionConstant{ConstantBool(0, true), ConstantBool(0, false)}})
+	require.ErrorIs(t, err, ErrMisuse)
+	require.ErrorContains(t, err, "constant 0")
+	err = rt.PrewarmSpecialized(t.Context(), Specialization{"number", []FunctionConstant{ConstantInt32(1, 100), ConstantFloat32(0, 1)}})
+	require.ErrorIs(t, err, ErrDevice, "of other types")
+	require.ErrorIs(t, rt.PrewarmSpecialized(t.Context(), Specialization{Kernel: "nothing"}), ErrKernel)
+	require.NoError(t, rt.Close())
+	require.ErrorIs(t, rt.PrewarmSpecialized(t.Context()), ErrClosed)
+}
+
 // Everybody who wants a pipeline that is being made waits for that one, and different ones are made at the same time.
 func TestPipelinesAreMadeOnce(t *testing.T) {
 	rt := new(fake).open(t)
