@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/ingot-metal/ingot/mtl"
+import (
+	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
+)
 
 // commandKind is what a command does.
 type commandKind uint8
@@ -48,6 +51,17 @@ func (b *bufferBind) hi() int      { return int(b.off) + b.n }
 // meets says whether the two touch the same byte.
 func (b *bufferBind) meets(o *bufferBind) bool {
 	return b.a != nil && b.a == o.a && b.lo() < o.hi() && o.lo() < b.hi()
+}
+
+// declareBytes tells a device with checks what a dispatch was given: the object is the encoder or indirect command that the
+// buffers have been bound on.
+func (rt *Runtime) declareBytes(id objc.ID, binds []bufferBind) {
+	if rt.declare == nil {
+		return
+	}
+	for i := range binds {
+		rt.declare(id, int(binds[i].slot), uint64(binds[i].n))
+	}
 }
 
 // groupMemory is the length of one threadgroup memory argument.

@@ -82,6 +82,7 @@ func (rt *Runtime) probe() error {
 	info.Indirect = info.NoIndirect == ""
 	info.Primed = info.Indirect && info.Family < 9
 	rt.info = info
+	rt.declare = declarer(dev)
 	rt.limits = limits{
 		threads:       info.MaxThreads,
 		threadgroup:   info.MaxThreadgroupMemory,

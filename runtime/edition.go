@@ -91,7 +91,7 @@ func (ed *edition) encode(fn string, cb mtl.CommandBuffer, first, end int, names
 	st := prog.rt.newPassState(false) // for its encoder
 	defer st.recycle()
 	enc := &st.enc
-	enc.begin(cb, names, work)
+	enc.begin(prog.rt, cb, names, work)
 	enc.count = first
 	enc.posted = names.postsBefore(first)
 	for _, r := range prog.runs {

@@ -10,6 +10,7 @@ import (
 //
 // Encoders of one command buffer are ordered by Metal where they use the same resource, one of them for writing.
 type encoder struct {
+	rt    *Runtime
 	cb    mtl.CommandBuffer         // borrowed, as the encoders, from the pool of its user
 	mtl   mtl.ComputeCommandEncoder // at most one of the two is open
 	blit  mtl.BlitCommandEncoder
@@ -36,8 +37,8 @@ func concurrentEncoder(fn string, cb mtl.CommandBuffer) (mtl.ComputeCommandEncod
 }
 
 // begin begins to encode into a command buffer.
-func (e *encoder) begin(cb mtl.CommandBuffer, debug *debugNames, work *tracedWork) {
-	*e = encoder{cb: cb, debug: debug, work: work}
+func (e *encoder) begin(rt *Runtime, cb mtl.CommandBuffer, debug *debugNames, work *tracedWork) {
+	*e = encoder{rt: rt, cb: cb, debug: debug, work: work}
 }
 
 // open sees to it that an encoder for the command is open. A barrier within blits is another encoder, and so is a dispatch
@@ -71,7 +72,7 @@ func (e *encoder) open(fn string, cmd *command) error {
 	if err != nil {
 		return err
 	}
-	*e = encoder{cb: e.cb, mtl: c, debug: e.debug, posted: e.posted, count: e.count, work: e.work} // nothing is set on it
+	*e = encoder{rt: e.rt, cb: e.cb, mtl: c, debug: e.debug, posted: e.posted, count: e.count, work: e.work} // nothing is set on it
 	e.label(name)
 	return nil
 }
@@ -142,6 +143,7 @@ func (e *encoder) dispatch(cmd *command, binds []bufferBind, tgs []groupMemory) 
 		}
 		e.offs[b.slot] = b.off
 	}
+	e.rt.declareBytes(e.mtl.ID(), binds)
 	// A length stays set for the kernels that follow and would count against their limit.
 	stale := e.tgSet
 	for _, g := range tgs {

@@ -136,6 +136,7 @@ func (ed *edition) write(c mtl.IndirectComputeCommand, i int) {
 	for _, b := range ed.bindsOf(i) {
 		c.SetKernelBuffer(b.buf, uint(b.off), uint(b.slot))
 	}
+	ed.prog.rt.declareBytes(c.ID(), ed.bindsOf(i))
 	for _, g := range ed.prog.tgs[cmd.tg : cmd.tg+cmd.tgs] {
 		c.SetThreadgroupMemoryLength(uint(g.length), uint(g.index))
 	}
@@ -157,6 +158,7 @@ func (ed *edition) change(c mtl.IndirectComputeCommand, i int, old *edition) {
 			c.SetKernelBuffer(b.buf, uint(b.off), uint(b.slot))
 		}
 	}
+	ed.prog.rt.declareBytes(c.ID(), is)
 	if cmd := &ed.cmds[i]; cmd.barrier != old.cmds[i].barrier {
 		if cmd.barrier {
 			c.SetBarrier()

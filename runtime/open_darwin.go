@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/ingot-metal/ingot/mtl"
+	"github.com/ingot-metal/ingot/objc"
 )
 
 // bestDevice is the system's default device or, where the system names none, the first it has; the caller releases it.
@@ -22,6 +23,9 @@ func bestDevice() (mtl.Device, error) {
 	}
 	return all[0], nil
 }
+
+// declarer is nil: package mtl/soft, whose devices check what a dispatch is meant to use, is not imported here.
+func declarer(mtl.Device) func(objc.ID, int, uint64) bool { return nil }
 
 // checkingDevice is an error: a GPU has no checks, and programs for macOS do not carry the software device unless they
 // import it.

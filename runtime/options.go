@@ -178,8 +178,9 @@ func WithGPUTimes() Option {
 	}
 }
 
-// WithChecks opens a software device that finds races and reads of memory never written in kernels: a submission with one
-// fails. It is for where Open takes the software device; a device of your own is made with checks (see package
+// WithChecks opens a software device that finds races and reads of memory never written in kernels, and what kernels do
+// otherwise than declared: writes to what they declare as read only, and accesses beyond the view that was bound, though the memory
+// goes on (unless one dispatch binds the same memory twice). A submission with one fails. It is for where Open takes the software device; a device of your own is made with checks (see package
 // mtl/soft), and a GPU has none, so that Open fails with [ErrDevice] on macOS.
 func WithChecks(on bool) Option {
 	return func(c *config) error {

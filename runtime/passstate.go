@@ -194,7 +194,7 @@ func (st *passState) add(fn string, n, groups int) error {
 			}
 			st.cb = cb
 			labelBuffer(cb, st.debug.label)
-			st.enc.begin(cb, &st.debug, st.work)
+			st.enc.begin(st.rt, cb, &st.debug, st.work)
 		}
 		if err := st.enc.open(fn, cmd); err != nil {
 			return err

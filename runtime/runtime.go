@@ -38,6 +38,9 @@ type Runtime struct {
 	streams  streams
 	stats    counters
 
+	// declare tells a device with checks how many bytes of a buffer a dispatch is meant to use. It is nil for others.
+	declare func(id objc.ID, slot int, n uint64) bool
+
 	// dropBarrier is for tests: it says of a barrier that is needed whether to leave it out.
 	dropBarrier func(*command) bool
 

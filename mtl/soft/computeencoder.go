@@ -87,7 +87,7 @@ func (e *computeEncoder) setBuffer(id objc.ID, off uint64, slot uint, what strin
 		return
 	}
 	e.cb.hold(&b.resource)
-	s.buf, s.off, s.bytes, s.slot = b, off, nil, int(slot)
+	*s = binding{buf: b, off: off, slot: int(slot)}
 }
 
 func (e *computeEncoder) setOffset(off uint64, slot uint, what string) {
@@ -98,7 +98,7 @@ func (e *computeEncoder) setOffset(off uint64, slot uint, what string) {
 		e.misuse("%s: no buffer is bound at index %d", what, slot)
 		return
 	}
-	e.slots[slot].off = off
+	e.slots[slot].off, e.slots[slot].declared = off, 0
 }
 
 func (e *computeEncoder) setBytes(b []byte, slot uint, what string) {

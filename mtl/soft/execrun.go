@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/ingot-metal/ingot/metallib/air"
 	"github.com/ingot-metal/ingot/mtl"
@@ -196,7 +197,7 @@ func (x *executor) dispatchStep(s *step) *failure {
 	for i := range s.binds {
 		switch b := &s.binds[i]; {
 		case b.buf != nil:
-			d.Buffers[b.slot] = simt.Buffer{Mem: b.buf.mem, Offset: b.off, Name: b.buf.label()}
+			d.Buffers[b.slot] = simt.Buffer{Mem: s.memoryOf(i), Offset: b.off, Name: b.buf.label()}
 		default:
 			d.Buffers[b.slot] = simt.Buffer{Mem: b.bytes}
 		}
@@ -260,7 +261,11 @@ func (x *executor) boundTo(s *step, f *simt.Fault) string {
 		case b.buf == nil:
 			return fmt.Sprintf("; bound are %d bytes set on the encoder", len(b.bytes))
 		default:
-			return fmt.Sprintf("; bound is %s (%d bytes) at offset %d", b.buf.name(), len(b.buf.mem), b.off)
+			text := fmt.Sprintf("; bound is %s (%d bytes) at offset %d", b.buf.name(), len(b.buf.mem), b.off)
+			if b.declared != 0 {
+				text += fmt.Sprintf(", of which %d bytes were declared", b.declared)
+			}
+			return text
 		}
 	}
 	return ""
@@ -289,6 +294,9 @@ func (x *executor) check(s *step) string {
 	p := s.pipeline
 	if p.freed.Load() {
 		return "its pipeline has been released"
+	}
+	if hidden := p.program.HiddenWrites(); hidden != 0 {
+		return fmt.Sprintf("the kernel writes to %s, which it declares as read only", p.argName(bits.TrailingZeros32(hidden)))
 	}
 	total := uint64(1)
 	for i, n := range s.group {

@@ -37,6 +37,8 @@ type binding struct {
 	off   uint64
 	bytes []byte
 	slot  int
+	// declared is how many bytes from off on are meant to be used, 0 for all. See [DeclareBytes].
+	declared uint64
 }
 
 func (b *binding) bound() bool { return b.buf != nil || b.bytes != nil }

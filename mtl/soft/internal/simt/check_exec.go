@@ -61,12 +61,21 @@ func (p *Program) findWrites(blocks []*block) {
 			unknown = true
 		}
 	})
+	p.hidden = p.writes
 	for _, a := range p.kernel.Args {
+		if a.Writable && a.Index >= 0 && a.Index < MaxBuffers {
+			p.hidden &^= 1 << a.Index
+		}
 		if unknown && a.Writable && a.Index >= 0 && a.Index < MaxBuffers {
 			p.writes |= 1 << a.Index
 		}
 	}
 }
+
+// HiddenWrites are the buffer slots that a program with checks writes to although its kernel declares them as read only:
+// whoever orders dispatches by what kernels declare does not know. What is written through pointers that the compiler cannot
+// follow is not among them.
+func (p *Program) HiddenWrites() uint32 { return p.hidden }
 
 // findNeeded finds the values that a program computes with, as opposed to those that it only moves within
 // threadgroup and private memory.

@@ -75,6 +75,7 @@ type Program struct {
 	needed      map[*val]bool // while a checked program is made: see findNeeded
 	fenced      bool          // the kernel has fences beyond its threadgroup
 	writes      uint32        // in the checking mode: the buffers it may write
+	hidden      uint32        // and of those the ones that the kernel declares as read only
 	maxMoves    int
 	usesBuffer  uint32
 	bufferNames [MaxBuffers]string
