@@ -322,6 +322,11 @@ func (s *Stream) commitAs(fn string, cause *Error) error {
 	held := s.held
 	s.held = heldObjects{}
 	defer held.release()
+	if st.count == 0 { // its first command could not be encoded
+		st.endWork().dropped()
+		st.abandon()
+		return nil
+	}
 	if s.fail && cause == nil {
 		s.fail, cause = false, &Error{Func: "Stream.FailNextCommit", Err: &DeviceError{Op: "command buffer", Text: "injected failure"}}
 	}
