@@ -18,6 +18,15 @@
 // the order in which they were committed. Dispatches that do not touch each other's bytes may run at the same time: a
 // pass notes what each one reads and writes, by byte range, and separates only those that conflict.
 //
+// # Memory
+//
+// A [Slice] is typed device memory; its parts and [View]s refer to the same allocation. Memory is zero when it is new, comes
+// from a pool and goes back to it once no work uses it. [Slice.Read] and [Slice.Write] wait for the submitted work that touches
+// the same bytes; [Slice.Map] lends the memory itself, and keeps work off it until [Mapping.Unmap]. [Private] memory is the
+// device's alone: copies go through the device. [WrapBuffer], [WrapMemory] and [MapFile] take memory that is there already,
+// the latter without reading it; [As] makes elements of its bytes. A [TempArena] is for temporaries that end together.
+// [WithMemoryBudget] bounds everything, [Runtime.Trim] gives the pool back, [Runtime.MemStats] tells what is held.
+//
 // # Streams
 //
 // A [Stream] takes work call by call and commits it in chunks on its own, without waiting; results are futures. Use it where
@@ -34,7 +43,8 @@
 //
 // # Concurrency
 //
-// The methods of [Runtime], [Program], [Submission], [Slice], [View], [ScalarPool] and [Scalar] may be called from
+// The methods of [Runtime], [Program], [Submission], [Slice], [View], [Mapping],
+// [TempArena], [ScalarPool] and [Scalar] may be called from
 // several goroutines. A [Pass], its [Launch] and a [ScalarBinder] belong to the closure that was given them, and to the
 // goroutine it runs on; after the closure has returned they refuse everything with [ErrMisuse].
 //

@@ -14,10 +14,10 @@ import (
 
 // The examples run on a software device of their own, so that they print the same everywhere. A program leaves
 // WithDevice out and gets the GPU on macOS.
-func open() *runtime.Runtime {
+func open(opts ...runtime.Option) *runtime.Runtime {
 	dev := soft.New(soft.Options{})
 	defer dev.Release() // the runtime keeps a reference of its own
-	rt, err := runtime.Open(runtime.WithDevice(dev))
+	rt, err := runtime.Open(append(opts, runtime.WithDevice(dev))...)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // copies. So at least one of them sees the other. The commit waits, which takes as long as copying memory; the copy steps
 // back. A mapping is entered in the list while it counts as a copy, so that a commit which has waited finds it there.
 type hostState struct {
-	// mu keeps copies apart: it is held for the copy and the wait before it.
+	// mu keeps copies apart.
 	mu               sync.RWMutex
 	reading, writing atomic.Int32
 	pending          atomic.Int32 // replays about to be committed that use it
@@ -110,43 +110,59 @@ func (v View) hostRange(write bool) hostRange {
 
 // begin waits until the host may read, or write, a range of the allocation. Without an error, end must follow.
 func (a *allocation) begin(fn string, r hostRange) error {
-	h, write := &a.host, r.write
+	h := &a.host
 	open, last, pending, copying := &a.openW, &a.lastW, &h.pendingW, &h.reading
-	if write {
+	if r.write {
 		open, last, pending, copying = &a.open, &a.lastUse, &h.pending, &h.writing
-		h.mu.Lock()
-	} else {
-		h.mu.RLock()
-	}
-	if h.mapped(r.lo, r.hi, write) {
-		h.unlock(write)
-		return &Error{Func: fn, Arg: fmt.Sprintf("bytes %d to %d", r.lo, r.hi), Have: "memory that is mapped", Need: "the end of the mapping", Err: ErrBusy}
 	}
 	for try := 0; ; try++ {
-		if e := a.rt.admit(nil, a, write); e != nil {
-			h.unlock(write)
-			return &Error{Func: fn, Have: e.Have, Need: e.Need, Err: e.Err}
-		}
-		seq := a.rt.queue.conflict(a, r, last.Load())
-		if err := a.rt.await(fn, seq, r.writes); err != nil {
-			h.unlock(write)
+		written := a.lastW.Load()
+		if err := a.waitForHost(fn, r, last.Load()); err != nil {
 			return err
 		}
+		// The wait was without the lock, so that it keeps no other copies up.
+		h.lock(r.write)
 		copying.Add(1)
+		var refused *Error
 		switch {
+		case h.mapped(r.lo, r.hi, r.write):
+			refused = mappedError(fn, r)
 		case open.Load() > 0:
-			copying.Add(-1)
-			h.unlock(write)
-			return &Error{Func: fn, Have: "a pass that uses the memory and is still being encoded", Need: "no such pass", Err: ErrBusy}
-		case pending.Load() == 0 && a.rt.passed(a.rt.queue.conflict(a, r, last.Load())):
+			refused = &Error{Func: fn, Have: "a pass that uses the memory and is still being encoded", Need: "no such pass", Err: ErrBusy}
+		case pending.Load() == 0 && a.lastW.Load() == written && a.rt.passed(a.rt.queue.conflict(a, r, last.Load())):
 			if r.renews {
 				a.lastW.Store(0)
 			}
 			return nil
 		}
 		copying.Add(-1)
+		h.unlock(r.write)
+		if refused != nil {
+			return refused
+		}
 		pauseHost(try) // the replay waits for room in the queue
 	}
+}
+
+// waitForHost waits for the work that an access has to wait for, given the last that conflicts with an access to any byte.
+func (a *allocation) waitForHost(fn string, r hostRange, last uint64) error {
+	if a.host.mapped(r.lo, r.hi, r.write) {
+		return mappedError(fn, r)
+	}
+	if e := a.rt.admit(nil, a, r.write); e != nil {
+		return &Error{Func: fn, Have: e.Have, Need: e.Need, Err: e.Err}
+	}
+	if err := a.rt.await(fn, a.rt.queue.conflict(a, r, last), r.write); err != nil {
+		return err
+	}
+	if r.write && !r.writes { // it has waited for all uses, and shows what was written
+		return a.rt.await(fn, a.rt.queue.conflict(a, hostRange{lo: r.lo, hi: r.hi}, a.lastW.Load()), false)
+	}
+	return nil
+}
+
+func mappedError(fn string, r hostRange) *Error {
+	return &Error{Func: fn, Arg: fmt.Sprintf("bytes %d to %d", r.lo, r.hi), Have: "memory that is mapped", Need: "the end of the mapping", Err: ErrBusy}
 }
 
 // end ends what begin began.
@@ -157,6 +173,14 @@ func (a *allocation) end(r hostRange) {
 		a.host.reading.Add(-1)
 	}
 	a.host.unlock(r.write)
+}
+
+func (h *hostState) lock(write bool) {
+	if write {
+		h.mu.Lock()
+	} else {
+		h.mu.RLock()
+	}
 }
 
 func (h *hostState) unlock(write bool) {

@@ -120,6 +120,9 @@ func (t *TempArena) Reset() error {
 	if t.used == 0 {
 		return nil
 	}
+	if e := t.rt.admit(nil, t.now, true); e != nil {
+		return &Error{Func: fn, Have: e.Have, Need: e.Need, Err: e.Err}
+	}
 	if err := t.rt.await(fn, t.now.lastUse.Load(), true); err != nil {
 		return err
 	}

@@ -149,6 +149,63 @@ func TestTempAllocatesNothing(t *testing.T) {
 	}))
 }
 
+// TestTempArenaAndStreams resets after failures and pending work of a stream: what follows is as new.
+func TestTempArenaAndStreams(t *testing.T) {
+	for _, storage := range []Storage{Shared, Private} {
+		rt, _ := softRuntime(t, soft.Options{})
+		arena, err := NewTempArena(rt, 1024, storage)
+		require.NoError(t, err)
+		s, err := rt.NewStream()
+		require.NoError(t, err)
+		x, err := Temp[uint32](arena, 8)
+		require.NoError(t, err)
+		require.NoError(t, s.Encode(func(p *Pass) error { return fill(p, x, 5) }))
+		require.NoError(t, arena.Reset(), "commits what the stream has pending")
+		x, err = Temp[uint32](arena, 8)
+		require.NoError(t, err)
+		got := make([]uint32, 8)
+		require.NoError(t, x.Read(got))
+		require.Equal(t, make([]uint32, 8), got)
+
+		require.NoError(t, s.Encode(func(p *Pass) error { return fill(p, x, 6) }))
+		require.NoError(t, s.FailNextCommit())
+		_, _ = s.Commit()
+		require.ErrorIs(t, x.Read(got), ErrDevice)
+		require.NoError(t, rt.Err())
+		require.NoError(t, arena.Reset(), "the failure is over with the temporaries")
+		x, err = Temp[uint32](arena, 8)
+		require.NoError(t, err)
+		require.NoError(t, x.Read(got))
+		require.NoError(t, rt.Run(func(p *Pass) error { return bump(p, x, 1) }))
+		_ = s.Close()
+	}
+}
+
+// TestMappingsAndStreams maps what a stream has pending, and lets it encode nothing on what is mapped.
+func TestMappingsAndStreams(t *testing.T) {
+	rt, _ := softRuntime(t, soft.Options{})
+	s, err := rt.NewStream()
+	require.NoError(t, err)
+	x, err := NewSlice[uint32](rt, 8)
+	require.NoError(t, err)
+	require.NoError(t, s.Encode(func(p *Pass) error { return fill(p, x, 5) }))
+	m, err := x.Map()
+	require.NoError(t, err)
+	require.EqualValues(t, 5, m.Data()[7])
+	require.ErrorIs(t, s.Encode(func(p *Pass) error { return fill(p, x, 6) }), ErrBusy)
+	require.NoError(t, m.Unmap())
+	require.NoError(t, s.Encode(func(p *Pass) error { return fill(p, x, 6) }))
+	require.NoError(t, s.FailNextCommit())
+	_, _ = s.Commit()
+	_, err = x.Map()
+	require.ErrorIs(t, err, ErrDevice, "it would show what failed work wrote")
+	require.NoError(t, x.Write(make([]uint32, 8)))
+	m, err = x.Map()
+	require.NoError(t, err)
+	require.NoError(t, m.Unmap())
+	_ = s.Close()
+}
+
 // TestTempArenaUnderUse takes, uses and resets on several goroutines.
 func TestTempArenaUnderUse(t *testing.T) {
 	rt, _ := softRuntime(t, soft.Options{NoHazards: true})
