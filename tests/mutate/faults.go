@@ -30,5 +30,5 @@ const (
 	simdTests    = "GEMVQ4MLX|GEMVSimd|GEMVRecorded|GEMMQ4MLX|GEMMKeeps|RegressionGEMM|RegressionFused|RegressionBanks"
 	mlxF32Tests  = "GEMVF32|GEMVQ4MLXBlocked|RegressionTiledKernels|RegressionTiledBanks|RegressionBlocked|ProductsFewThreads"
 	int8Tests    = "Int8"
-	denseTests   = "TestGEMM(F32|F16|BF16|Exact|Dense)|GEMVDense|Dense"
+	denseTests   = "TestGEMM(F32|F16|BF16|Exact|Extremes|Epilogue|Broadcast|Rounds|Keeps|Elements|Live|Without)|GEMVDense|Dense|TestRegressionGEMM"
 )
