@@ -38,7 +38,7 @@ func TestSoftcapArgmax(t *testing.T) {
 			checkArgmax(t, rt, &w, fmt.Sprintf("n %d cap %g", n, limit), normals(r, n, math.Pow(10, float64(i%4-1))), limit)
 		}
 	}
-	w.log(t, "5e-7 of the value")
+	w.log(t, "5e-7 of the value", "SoftcapArgmax")
 }
 
 // The winner at every place that another thread, simdgroup or round handles; ties go to the lowest index.

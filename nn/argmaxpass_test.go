@@ -82,7 +82,7 @@ func TestArgmaxPass(t *testing.T) {
 			values.untouched()
 		}
 	}
-	w.log(t, "5e-7 of the value")
+	w.log(t, "5e-7 of the value", "ArgmaxPass")
 }
 
 // multi are the operands of a complete argmax, its scratch as long as needed between sentinels.
@@ -137,7 +137,7 @@ func TestArgmax(t *testing.T) {
 			m.check(t, rt, &w, fmt.Sprint("uncapped, n ", n), logits, 0)
 		}
 	}
-	w.log(t, "5e-7 of the value")
+	w.log(t, "5e-7 of the value", "Argmax")
 	// Without a cap at all.
 	logits := logitsWith(600, 269)
 	m := newMulti(t, rt, logits, 0)
@@ -394,7 +394,7 @@ func TestSoftcapSample(t *testing.T) {
 		bad[0] = -999
 		check("two saturated", bad, 30)
 	}
-	w.log(t, "5e-7 of the value")
+	w.log(t, "5e-7 of the value", "SoftcapSample")
 	// Longer slices: 30 of 40 logits.
 	io, capacity, token := newBuffer(t, rt, normals(r, 40, 10)), newBuffer(t, rt, []float32{1}), output[uint32](t, rt, 1)
 	encode(t, rt, 1, func(p *runtime.Pass) error { return SoftcapSample(p, token.s, io.s, capacity.s, 30) })

@@ -135,8 +135,8 @@ func TestFlashAttnRows(t *testing.T) {
 			}
 		}
 	}
-	w32.log(t, "1e-6 of the values, and the scores' errors,")
-	w16.log(t, "the same and 2^-8 of the value")
+	w32.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnRows")
+	w16.log(t, "the same and 2^-8 of the value", "FlashAttnRows")
 }
 
 // The live count of keys is not trusted past the capacity.

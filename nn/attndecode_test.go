@@ -81,7 +81,7 @@ func testDecode[E interface {
 			}
 		}
 	}
-	w.log(t, "1e-6 of the values, and the scores' errors,")
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnDecode")
 }
 
 func TestFlashAttnDecode(t *testing.T) {
@@ -104,7 +104,7 @@ func TestFlashAttnDecodeSettings(t *testing.T) {
 			decodeOnce(t, rt, s, cache[float32]{s.k, s.v}, setting.plain[0], &w)
 		}
 	}
-	w.log(t, "1e-6 of the values, and the scores' errors,")
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnDecode")
 }
 
 // What the first kernel leaves: the formula's partial results for chunks with keys, none of another.
@@ -361,6 +361,7 @@ func TestFlashAttnDecodeRefuses(t *testing.T) {
 // Attention gives the bits of the function that it routes to, and needs no scratch for more rows than one.
 func TestAttention(t *testing.T) {
 	rt, r := open(t), source(330)
+	var w32 worst
 	for _, tq := range []int{1, 2, 7} {
 		s := newAttn(t, rt, r, attnCase{b: 2, tq: tq, h: 4, hkv: 2, capacity: 20, tkv: 18, qPos: 11, window: 8, d: 96, sinks: true})
 		kv := cacheOf[half.Float16](t, rt, s)
@@ -387,7 +388,7 @@ func TestAttention(t *testing.T) {
 				t.Fatalf("%d rows: element %d differs from the function's", tq, i)
 			}
 		}
-		var worst worst
-		worst.compare(t, fmt.Sprint(tq), widen(o.written()), s.host.Rows(), s.allowed())
+		w32.compare(t, fmt.Sprint(tq), widen(o.written()), s.host.Rows(), s.allowed())
 	}
+	w32.log(t, "1e-6 of the values, and the scores' errors,", "Attention")
 }

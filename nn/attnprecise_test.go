@@ -162,7 +162,6 @@ func TestFlashAttnPrecise(t *testing.T) {
 	rt, r := open(t), source(501)
 	for _, form := range []PreciseForm{PreciseF32, PreciseF16, PreciseCodes} {
 		var w worst
-		n := 0
 		for _, d := range []int{64, 128, 256, 512} {
 			for i, c := range preciseCases(d) {
 				if testing.Short() && (i+d/64)%3 != 0 {
@@ -176,16 +175,15 @@ func TestFlashAttnPrecise(t *testing.T) {
 				encode(t, rt, 1, s.call)
 				want, magnitude := s.host.Rows()
 				w.compare(t, fmt.Sprintf("%+v", c), widen(s.out.written()), want, s.allowed(magnitude))
-				n++
 			}
 		}
-		t.Logf("%v: %d cases", form, n)
-		w.log(t, "sums' and scores' errors")
+		w.log(t, "sums' and scores' errors", "FlashAttnPrecise")
 	}
 }
 
 // What a tile has in it, for masks with every kind, against a loop over the mask.
 func TestPreciseBlocks(t *testing.T) {
+	defer logExact(t, "PreciseBlocks")()
 	rt, r := open(t), source(502)
 	inf := half.Float16FromFloat32(float32(math.Inf(-1)))
 	for _, c := range [][2]int{{1, 1}, {32, 16}, {33, 17}, {64, 100}, {5, 200}, {97, 3}} {
@@ -205,6 +203,7 @@ func TestPreciseBlocks(t *testing.T) {
 		m := newBuffer(t, rt, mask)
 		rows, keys := PreciseBlocksShape(128, tq, tk)
 		out := output[uint8](t, rt, rows*keys)
+		exactCases++
 		encode(t, rt, 1, func(p *runtime.Pass) error { return PreciseBlocks(p, out.s, m.s, 128, tq, tk) })
 		for i, got := range out.get() {
 			hidden, clear := true, true

@@ -99,7 +99,7 @@ func testHeadDims[E interface {
 			}
 		}
 	}
-	w.log(t, "1e-6 of the values, and the scores' errors,")
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnRows")
 }
 
 func TestFlashAttnRowsHeadDims(t *testing.T) {
@@ -133,7 +133,7 @@ func TestFlashAttnRowsSettings(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "1e-6 of the values, and the scores' errors,")
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnRows")
 }
 
 // Devices that take fewer threads for a kernel get the one with eight groups, and the same bits.

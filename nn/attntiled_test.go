@@ -58,7 +58,7 @@ func TestFlashAttnTiled(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "1e-6 of the values, and the scores' errors,")
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnTiled")
 }
 
 // Keys that no row of the tile sees, and keys that other rows of it see, may be anything.

@@ -62,6 +62,7 @@ func TestCast(t *testing.T) {
 }
 
 func TestCastCounts(t *testing.T) {
+	defer logExact(t, "Cast")()
 	rt := open(t)
 	for _, n := range elementCounts {
 		x := numbers[float32](n, 221)
@@ -89,7 +90,9 @@ func TestCastCounts(t *testing.T) {
 
 func testCopy[T word](t *testing.T, call func(p *runtime.Pass, dst, src runtime.Slice[T], n int) error, fill func(i int) T) {
 	rt := open(t)
+	defer logExact(t, "Copy")()
 	for _, n := range elementCounts {
+		exactCases++
 		x := make([]T, n)
 		for i := range x {
 			x[i] = fill(i)

@@ -43,6 +43,7 @@ func (s *decodeSetup) read() DecodeState {
 
 // Whole sequences against the oracle, step by step and well past their ends, recorded and replayed.
 func TestDecodeAdvance(t *testing.T) {
+	defer logExact(t, "DecodeAdvance")()
 	rt, r := open(t), source(61)
 	for _, c := range []struct {
 		name                    string
@@ -83,6 +84,7 @@ func TestDecodeAdvance(t *testing.T) {
 			if step == c.noToken {
 				argmax = NoToken
 			}
+			exactCases++
 			s.argmax.set([]uint32{argmax})
 			o.Advance(argmax)
 			if step%2 == 0 {

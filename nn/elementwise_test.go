@@ -12,6 +12,7 @@ import (
 
 // One rounding: the bits are those of the exact product, rounded.
 func TestScaleInPlaceF32(t *testing.T) {
+	defer logExact(t, "ScaleInPlaceF32")()
 	rt, r := open(t), source(210)
 	for i, n := range elementCounts {
 		scale := []float32{2, -0.3, 0, 1e-20, 1e20, 1}[i%6]
@@ -35,6 +36,7 @@ func TestScaleInPlaceF32(t *testing.T) {
 // exact fails unless the numbers are equal, NaN being equal to itself.
 func exact(t *testing.T, where string, got, want []float64) {
 	t.Helper()
+	exactCases++
 	var w worst
 	w.compare(t, where, got, want, func(int) float64 { return 0 })
 }
@@ -75,6 +77,7 @@ func round[T Float](x float64) float64 {
 
 // The sum of two float32 numbers, and of two narrower ones in float32, is rounded as IEEE says: the bits are known.
 func testAdd[T Float](t *testing.T) {
+	defer logExact(t, "Add", "AddInPlace")()
 	rt := open(t)
 	for i, n := range elementCounts {
 		a, b := numbers[T](n, uint64(211+i)), numbers[T](n, uint64(311+i))
@@ -124,7 +127,7 @@ func TestSoftcapLogits(t *testing.T) {
 			w.compare(t, fmt.Sprintf("n %d cap %g", n, limit), widen(io.get()), want, func(i int) float64 { return 5e-7 * math.Abs(want[i]) })
 		}
 	}
-	w.log(t, "5e-7 of the value")
+	w.log(t, "5e-7 of the value", "SoftcapLogits")
 }
 
 func TestElementwiseRecorded(t *testing.T) {

@@ -40,7 +40,7 @@ func TestEmbedLookupQ4MLX(t *testing.T) {
 		// The weight is rounded once and the product once: 2^-24 relative each.
 		w.compare(t, where, widen(out.written()), want, func(i int) float64 { return 1.01 * math.Abs(want[i]) / (1 << 23) })
 	}
-	w.log(t, "2^-23 of the value")
+	w.log(t, "2^-23 of the value", "EmbedLookupQ4MLX")
 }
 
 func TestEmbedLookupQ4MLXRecorded(t *testing.T) {

@@ -72,7 +72,7 @@ func TestEmbedLookupQ4(t *testing.T) {
 			w.compare(t, fmt.Sprintf("%+v scale %g", s, scale), widen(out.written()), want, func(i int) float64 { return 3.01 * math.Abs(want[i]) / (1 << 24) })
 		}
 	}
-	w.log(t, "3 * 2^-24 of the value")
+	w.log(t, "3 * 2^-24 of the value", "EmbedLookupQ4")
 }
 
 // Every code in every place of a word, each with its sign.

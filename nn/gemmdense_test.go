@@ -193,7 +193,6 @@ var gemmShapes = []GEMMDims{
 func testGEMM[O, T Float](t *testing.T, seed uint64) {
 	rt, r := open(t), source(seed)
 	var w worst
-	cases := 0
 	for i, d := range gemmShapes {
 		for trans := range 4 {
 			if d.M*d.N*d.K > 3000 && trans != (i+int(seed))%4 {
@@ -207,11 +206,9 @@ func testGEMM[O, T Float](t *testing.T, seed uint64) {
 			x.check(where, small, &w)
 			x.d.Tile = GEMMLargeTile
 			sameElements(t, where+" with large tiles", small, x.run(rt))
-			cases += 2
 		}
 	}
-	t.Logf("%d cases", cases)
-	w.log(t, "2^-24 of the terms' magnitude per addition")
+	w.log(t, "2^-24 of the terms' magnitude per addition", "GEMM")
 }
 
 func TestGEMMF32(t *testing.T)  { testGEMM[float32, float32](t, 800) }
@@ -265,13 +262,13 @@ func testExact[O, T Float](t *testing.T, rt *runtime.Runtime, seed int) (cases i
 }
 
 func TestGEMMExact(t *testing.T) {
-	rt, cases := open(t), 0
+	defer logExact(t, "GEMM", "GEMMEpilogue")()
+	rt := open(t)
 	for i, test := range []func(*testing.T, *runtime.Runtime, int) int{
 		testExact[float32, float32], testExact[float32, half.Float16], testExact[float32, half.BFloat16],
 		testExact[half.Float16, float32], testExact[half.Float16, half.Float16], testExact[half.Float16, half.BFloat16],
 		testExact[half.BFloat16, float32], testExact[half.BFloat16, half.Float16], testExact[half.BFloat16, half.BFloat16],
 	} {
-		cases += test(t, rt, i)
+		exactCases += test(t, rt, i)
 	}
-	t.Logf("%d cases, no error", cases)
 }

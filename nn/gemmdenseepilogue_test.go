@@ -33,9 +33,9 @@ func TestGEMMEpilogue(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases", cases)
-	w.log(t, "2^-24 of the terms' magnitude per addition, and the activation's,")
-	wHalf.log(t, "same and a rounding to f16")
-	wBF.log(t, "same and a rounding to bf16")
+	w.log(t, "2^-24 of the terms' magnitude per addition, and the activation's,", "GEMMEpilogue")
+	wHalf.log(t, "same and a rounding to f16", "GEMMEpilogue")
+	wBF.log(t, "same and a rounding to bf16", "GEMMEpilogue")
 }
 
 // An epilogue without effect is none: the same bits. With Beta 0 it does not matter what C is.

@@ -45,7 +45,7 @@ func TestGEMMExtremes(t *testing.T) {
 		cases++
 	}
 	t.Logf("%d cases", cases)
-	w.log(t, "2^-24 of the terms' magnitude per addition")
+	w.log(t, "2^-24 of the terms' magnitude per addition", "GEMM")
 }
 
 func (x *denseProduct[O, T]) verify(rt *runtime.Runtime, where string, w *worst) {

@@ -113,7 +113,7 @@ func TestRegressionGEMMBudgetHasC(t *testing.T) {
 	encode(t, rt, 1, x.call)
 	x.host.C = once
 	x.check("again", x.results(x.out), &w)
-	w.log(t, "2^-24 of the terms' magnitude per addition")
+	w.log(t, "2^-24 of the terms' magnitude per addition", "GEMMEpilogue")
 }
 
 // More tiles than a panel of eight, each way, with a rest: a walk through panels must not leave any out or go beyond.

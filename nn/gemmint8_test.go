@@ -95,7 +95,7 @@ func scaledBudget(want []float64, scales float64) func(i int) float64 {
 func TestGEMMInt8(t *testing.T) {
 	rt, r := open(t), source(700)
 	var one, two worst
-	cases := 0
+	cases, done := 0, logExact(t, "GEMMInt8")
 	for i, s := range int8Shapes {
 		for layout := range 4 {
 			d := GEMMInt8Dims{M: s[0], N: s[1], K: s[2], TransA: layout&2 != 0, TransB: layout&1 != 0}
@@ -112,6 +112,7 @@ func TestGEMMInt8(t *testing.T) {
 				return GEMMInt8Scaled(p, both.s, c.a, c.b, c.scales(), d)
 			})
 			sameSums(t, where, sums.written(), c.host.Sums())
+			exactCases++
 			want := c.host.Result()
 			two.compare(t, where, widen(both.written()), want, scaledBudget(want, 2))
 			c.host.AScale = nil
@@ -123,9 +124,9 @@ func TestGEMMInt8(t *testing.T) {
 	if cases != 4*len(int8Shapes) || cases < 12 {
 		t.Fatal(cases, "cases")
 	}
-	t.Logf("%d cases, sums exact", cases)
-	one.log(t, "two roundings")
-	two.log(t, "three roundings")
+	done()
+	one.log(t, "two roundings", "GEMMInt8Scaled")
+	two.log(t, "three roundings", "GEMMInt8Scaled")
 }
 
 // The longest sums of the largest products that an int32 holds, of either sign, in every layout; one product more is

@@ -59,8 +59,8 @@ func TestGEMMQ4MLX(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "2^-25 of the terms' magnitude")
-	wa.log(t, "2^-25 of the terms' magnitude and 2^-24 of the value")
+	w.log(t, "2^-25 of the terms' magnitude", "GEMMQ4MLX")
+	wa.log(t, "2^-25 of the terms' magnitude and 2^-24 of the value", "GEMMQ4MLXAdd")
 }
 
 func TestGEMMQ4MLXRecorded(t *testing.T) {

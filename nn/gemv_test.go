@@ -39,7 +39,7 @@ func TestGEMVQ4MLX(t *testing.T) {
 		want, size := oracle.GEMVQ4(m.o, vector(x)), oracle.GEMVQ4Magnitude(m.o, vector(x))
 		w.compare(t, where, widen(y.written()), want, func(i int) float64 { return size[i] * gemvBudget })
 	}
-	w.log(t, "2^-25 of the terms' magnitude")
+	w.log(t, "2^-25 of the terms' magnitude", "GEMVQ4MLX")
 }
 
 // Banks whose codes, scales or biases are at their ends: all codes 15, a scale of 0, a bias of 0, negative scales, and
@@ -137,7 +137,7 @@ func TestGEMVQ4MLXQKV(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "2^-25 of the terms' magnitude")
+	w.log(t, "2^-25 of the terms' magnitude", "GEMVQ4MLXQKV")
 }
 
 // gateUpAllowed propagates the errors of the two products through gelu(g) * u.
@@ -179,8 +179,8 @@ func TestGEMVQ4MLXGateUpGELU(t *testing.T) {
 			}
 		}
 	}
-	w32.log(t, "errors of the products, propagated,")
-	w16.log(t, "errors of the products, propagated, and 2^-8 of the value,")
+	w32.log(t, "errors of the products, propagated,", "GEMVQ4MLXGateUpGELU")
+	w16.log(t, "errors of the products, propagated, and 2^-8 of the value,", "GEMVQ4MLXGateUpGELU")
 }
 
 func TestGEMVRecorded(t *testing.T) {

@@ -47,17 +47,14 @@ var gemvDenseShapes = []GEMVDims{
 func testGEMV[O, T Float](t *testing.T, seed uint64) {
 	rt, r := open(t), source(seed)
 	var w worst
-	cases := 0
 	for _, d := range gemvDenseShapes {
 		for _, trans := range []bool{false, true} {
 			d.Trans = trans
 			x := newGEMV[O, T](t, rt, func(n int) []float32 { return normals(r, n, 1) }, d, plain)
 			x.check(fmt.Sprintf("%+v", d), x.run(rt), &w)
-			cases++
 		}
 	}
-	t.Logf("%d cases", cases)
-	w.log(t, "2^-24 of the terms' magnitude per addition")
+	w.log(t, "2^-24 of the terms' magnitude per addition", "GEMV")
 }
 
 func TestGEMVDenseF32(t *testing.T)  { testGEMV[float32, float32](t, 840) }
@@ -158,5 +155,5 @@ func TestGEMVDenseEpilogue(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases", cases)
-	w.log(t, "2^-24 of the terms' magnitude per addition, and the activation's,")
+	w.log(t, "2^-24 of the terms' magnitude per addition, and the activation's,", "GEMVEpilogue")
 }

@@ -89,7 +89,7 @@ func TestGEMVF32ExtremeBanks(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "2^-23 of the terms' magnitude")
+	w.log(t, "2^-23 of the terms' magnitude", "GEMVQ8", "GEMVQ4", "GEMVQ4MLXF32")
 }
 
 // Products with several vectors keep a NaN to the vector that has it.

@@ -33,7 +33,7 @@ func TestGEMVF32(t *testing.T) {
 				w.compare(t, fmt.Sprintf("%+v scale %g", s, scale), widen(y.written()), want, func(i int) float64 { return size[i] * gemvF32Budget })
 			}
 			t.Logf("%d shapes", len(f.shapes))
-			w.log(t, "2^-23 of the terms' magnitude")
+			w.log(t, "2^-23 of the terms' magnitude", f.name)
 		})
 	}
 }
@@ -175,8 +175,8 @@ func TestGEMVQ4MLXBlockedGateUpGELU(t *testing.T) {
 			}
 		}
 	}
-	w32.log(t, "errors of the products, propagated,")
-	w16.log(t, "errors of the products, propagated, and 2^-8 of the value,")
+	w32.log(t, "errors of the products, propagated,", "GEMVQ4MLXBlockedGateUpGELU")
+	w16.log(t, "errors of the products, propagated, and 2^-8 of the value,", "GEMVQ4MLXBlockedGateUpGELU")
 
 	qg, qu := quantizedMLX(t, r, 21, 320, 64), quantizedMLX(t, r, 21, 320, 64)
 	gate, _ := blockedMatrix(t, rt, qg)

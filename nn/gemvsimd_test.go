@@ -58,8 +58,8 @@ func TestGEMVQ4MLXInterleaved(t *testing.T) {
 			}
 		}
 	}
-	w.log(t, "2^-25 of the terms' magnitude")
-	wm.log(t, "errors of the products, propagated,")
+	w.log(t, "2^-25 of the terms' magnitude", "GEMVQ4MLX")
+	wm.log(t, "errors of the products, propagated,", "GEMVQ4MLXGateUpGELU")
 }
 
 // A residual is added with one rounding to the bits of the product alone, in both layouts, also where it lies in the output.
@@ -99,7 +99,7 @@ func TestGEMVQ4MLXAdd(t *testing.T) {
 		}
 		add.untouched()
 	}
-	w.log(t, "2^-25 of the terms' magnitude and 2^-24 of the value")
+	w.log(t, "2^-25 of the terms' magnitude and 2^-24 of the value", "GEMVQ4MLXAdd")
 }
 
 // Keys and values, and queries with them, are bit for bit what each product alone is, in both layouts.
@@ -137,7 +137,7 @@ func TestGEMVQ4MLXKV(t *testing.T) {
 			sameBits(t, where, pair[0], pair[1])
 		}
 	}
-	w.log(t, "2^-25 of the terms' magnitude")
+	w.log(t, "2^-25 of the terms' magnitude", "GEMVQ4MLXKV")
 }
 
 func TestGEMVSimdRecorded(t *testing.T) {

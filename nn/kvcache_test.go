@@ -35,6 +35,7 @@ func stored[T Float](t *testing.T, where string, b *buffer[T], want []float64) {
 }
 
 func testKVStore[T Float](t *testing.T) {
+	defer logExact(t, "KVStoreTimestep", "KVStoreTimestepPair")()
 	rt := open(t)
 	for i, s := range storeShapes {
 		n, capacity := s[0], s[1]
@@ -72,6 +73,7 @@ func TestKVStoreTimestep(t *testing.T) {
 }
 
 func testRing[T Float](t *testing.T) {
+	defer logExact(t, "KVRingDensify")()
 	rt := open(t)
 	for i, s := range [][2]int{{1, 1}, {1, 5}, {5, 1}, {4, 3}, {7, 32}, {8, 33}, {3, 100}, {31, 8}, {32, 8}, {16, 128}, {100, 3}, {257, 1}, {2, 0}} {
 		capacity, slot := s[0], s[1]

@@ -58,20 +58,20 @@ func testMLP[T FloatOrBFloat](t *testing.T, name string, act oracle.Activation, 
 			}
 			return a
 		}
-		w.compare(t, fmt.Sprintf("%s, n %d", name, n), widen(out.written()), want, allowed)
+		w.compare(t, fmt.Sprintf("n %d", n), widen(out.written()), want, allowed)
 		g.untouched()
 		u.untouched()
 	}
-	w.log(t, "error budget")
+	w.log(t, "error budget", name)
 }
 
-func TestMLPSiLU(t *testing.T) { testMLP(t, "silu f32", oracle.ActSiLU, MLPSiLU[float32]) }
+func TestMLPSiLU(t *testing.T) { testMLP(t, "MLPSiLU", oracle.ActSiLU, MLPSiLU[float32]) }
 func TestMLPSiLUBF16(t *testing.T) {
-	testMLP(t, "silu bf16", oracle.ActSiLU, MLPSiLU[half.BFloat16])
+	testMLP(t, "MLPSiLU", oracle.ActSiLU, MLPSiLU[half.BFloat16])
 }
-func TestMLPGELUTanh(t *testing.T) { testMLP(t, "gelu f32", oracle.ActGELU, MLPGELUTanh[float32]) }
+func TestMLPGELUTanh(t *testing.T) { testMLP(t, "MLPGELUTanh", oracle.ActGELU, MLPGELUTanh[float32]) }
 func TestMLPGELUTanhBF16(t *testing.T) {
-	testMLP(t, "gelu bf16", oracle.ActGELU, MLPGELUTanh[half.BFloat16])
+	testMLP(t, "MLPGELUTanh", oracle.ActGELU, MLPGELUTanh[half.BFloat16])
 }
 
 // The result may replace an operand.

@@ -229,5 +229,5 @@ func TestRegressionRoPEAtLargePositions(t *testing.T) {
 	for _, pos := range []uint32{1, 1000, 8191, 32767, 131071, 1 << 20} {
 		newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 128, rotary: 128, pos: pos, capacity: 128}).check(t, rt, &w)
 	}
-	w.log(t, "1e-6 of a pair and 2^-23 of the angle")
+	w.log(t, "1e-6 of a pair and 2^-23 of the angle", "RMSQKVRoPEKVStore")
 }

@@ -37,7 +37,7 @@ func TestRMSNormBF16(t *testing.T) {
 			return math.Abs(want[i])*(1.0/256+1e-6) + 0x1p-134
 		})
 	}
-	w.log(t, "2^-8 of the value")
+	w.log(t, "2^-8 of the value", "RMSNormBF16")
 }
 
 func TestRMSNormResidualAddF32(t *testing.T) {
@@ -58,7 +58,7 @@ func TestRMSNormResidualAddF32(t *testing.T) {
 			return math.Abs(float64(layer))*(6e-7*math.Abs(normed[i])+1.5e-7*math.Abs(float64(resid[i]))) + 1e-44
 		})
 	}
-	w.log(t, "6e-7 of the branch and 1.5e-7 of the residual")
+	w.log(t, "6e-7 of the branch and 1.5e-7 of the residual", "RMSNormResidualAddF32")
 }
 
 // x itself may be the residual.

@@ -26,7 +26,7 @@ func TestRMSNormF32(t *testing.T) {
 		encode(t, rt, min(s.rows, 1), func(p *runtime.Pass) error { return RMSNormF32(p, in.s, in.s, wt.s, s.rows, s.dim, eps) })
 		sameBits(t, where+" in place", in, out)
 	}
-	w.log(t, "6e-7 of the value")
+	w.log(t, "6e-7 of the value", "RMSNormF32")
 }
 
 // A NaN stays in its row; a row of zeros is saved by eps; longer slices are left alone.

@@ -123,7 +123,7 @@ func TestRMSQKVRoPEKVStore(t *testing.T) {
 	} {
 		newRope(t, rt, r, c).check(t, rt, &w)
 	}
-	w.log(t, "1e-6 of a pair and 2^-23 of the angle")
+	w.log(t, "1e-6 of a pair and 2^-23 of the angle", "RMSQKVRoPEKVStore")
 }
 
 // Live values that the host never saw: a store that would not fit skips everything, Q included, and wraps nowhere.

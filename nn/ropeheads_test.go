@@ -123,7 +123,7 @@ func TestRMSQKVRoPE(t *testing.T) {
 		c.capacity = max(c.t*c.hkv*c.d, 1)
 		newRope(t, rt, r, c).checkHeads(t, rt, &w)
 	}
-	w.log(t, "1e-6 of a pair and 2^-23 of the angle")
+	w.log(t, "1e-6 of a pair and 2^-23 of the angle", "RMSQKVRoPE", "RMSQKVRoPEPosBuf")
 }
 
 func TestRMSQKVRoPERecorded(t *testing.T) {

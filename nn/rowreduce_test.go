@@ -41,7 +41,7 @@ func TestSoftmaxRowsF32(t *testing.T) {
 		encode(t, rt, min(rows, 1), func(p *runtime.Pass) error { return SoftmaxRowsF32(p, in.s, in.s, rows, cols) })
 		sameBits(t, where+" in place", in, out)
 	}
-	w.log(t, "error budget")
+	w.log(t, "error budget", "SoftmaxRowsF32")
 }
 
 // Rows that the formula alone would make NaN of, and those that it should.
@@ -90,7 +90,7 @@ func TestRowSumF32(t *testing.T) {
 		w.compare(t, fmt.Sprint(s), widen(out.written()), want, func(i int) float64 { return chain(cols) * 0x1p-24 * magnitude[i] })
 		in.untouched()
 	}
-	w.log(t, "2^-24 of the sum of magnitudes, for each addition on the way,")
+	w.log(t, "2^-24 of the sum of magnitudes, for each addition on the way,", "RowSumF32")
 	// Whole numbers add up exactly, and every element counts once.
 	for _, cols := range []int{1, 33, 1024, 4100} {
 		x := make([]float32, 3*cols)
@@ -108,6 +108,7 @@ func TestRowSumF32(t *testing.T) {
 }
 
 func TestRowMaxF32(t *testing.T) {
+	defer logExact(t, "RowMaxF32")()
 	rt, r := open(t), source(242)
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	for _, s := range reduceShapes {

@@ -44,6 +44,7 @@ func tqhbCodecs() (all []quant.TQHB) {
 // TestTQHBEncode compares with the host's codec. Norms are summed in another order: a code may be the neighbour's where the number is
 // within some roundings of the middle between two levels, and a norm off by as much as a sum of 16 terms in a lane and one over 32 lanes.
 func TestTQHBEncode(t *testing.T) {
+	var norm worst
 	rt, r := open(t), source(521)
 	for i, codec := range tqhbCodecs() {
 		for _, c := range []struct {
@@ -58,6 +59,7 @@ func TestTQHBEncode(t *testing.T) {
 			cache.Codes, cache.Norms = codes.s, sizes.s
 			in, live := newBuffer(t, rt, x), newBuffer(t, rt, []uint32{c.start})
 			call := func(p *runtime.Pass) error { return TQHBEncode(p, cache, in.s, live.s, tokens, heads, c.ring) }
+			norm.cases++
 			encode(t, rt, 1, call)
 			gotCodes, gotNorms := codes.get(), sizes.get()
 			wantCodes, wantNorms := make([]byte, len(x)), make([]float32, tokens*heads*norms)
@@ -77,9 +79,9 @@ func TestTQHBEncode(t *testing.T) {
 				written[at] = true
 				for b := range norms {
 					got, want := gotNorms[at*norms+b], wantNorms[v*norms+b]
-					if math.Abs(float64(got)-float64(want)) > 4e-7*float64(want) {
-						t.Fatalf("%+v, %+v: norm of vector %d: %v, want %v", codec, c, v, got, want)
-					}
+					norm.cases-- // it is the call's
+					norm.compare(t, fmt.Sprintf("%+v, %+v: norm of vector %d", codec, c, v), []float64{float64(got)}, []float64{float64(want)},
+						func(int) float64 { return 4e-7 * float64(want) })
 				}
 				levels := codec.Levels()
 				for i := range dim {
@@ -117,6 +119,7 @@ func TestTQHBEncode(t *testing.T) {
 			}
 		}
 	}
+	norm.log(t, "4e-7 of the norm", "TQHBEncode")
 }
 
 // Vectors of zeros, of one number, and with numbers that are not finite.
@@ -149,6 +152,7 @@ func TestTQHBEncodeExtremes(t *testing.T) {
 
 // TestTQHBDequantize gives the bits of the host's codec.
 func TestTQHBDequantize(t *testing.T) {
+	defer logExact(t, "TQHBDequantize")()
 	rt, r := open(t), source(523)
 	for _, codec := range tqhbCodecs() {
 		for _, n := range []int{1, 3, 17} {
@@ -162,6 +166,7 @@ func TestTQHBDequantize(t *testing.T) {
 			}
 			in, sizes, out := newBuffer(t, rt, codes), newBuffer(t, rt, norms), output[float32](t, rt, len(codes))
 			call := func(p *runtime.Pass) error { return TQHBDequantize(p, out.s, in.s, sizes.s, codec, n) }
+			exactCases++
 			encode(t, rt, 1, call)
 			for i, v := range out.written() {
 				if math.Float32bits(v) != math.Float32bits(want[i]) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	goruntime "runtime"
+	"strings"
 	"testing"
 
 	"github.com/ingot-metal/ingot/mtl/soft"
@@ -210,11 +211,13 @@ func (b *buffer[T]) untouched() {
 type worst struct {
 	ratio, error float64
 	where        string
+	cases        int
 }
 
 // compare holds got against want, element by element, each within allowed; it fails the test beyond and notes the worst.
 func (w *worst) compare(t testing.TB, where string, got, want []float64, allowed func(i int) float64) {
 	t.Helper()
+	w.cases++
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d elements, want %d", where, len(got), len(want))
 	}
@@ -227,14 +230,31 @@ func (w *worst) compare(t testing.TB, where string, got, want []float64, allowed
 			t.Fatalf("%s: element %d: %v, want %v within %g (off by %g)", where, i, got[i], want[i], a, e)
 		}
 		if e/a > w.ratio {
-			*w = worst{e / a, e, fmt.Sprintf("%s[%d]: %v for %v", where, i, got[i], want[i])}
+			*w = worst{e / a, e, fmt.Sprintf("%s[%d]: %v for %v", where, i, got[i], want[i]), w.cases}
 		}
 	}
 }
 
-func (w *worst) log(t testing.TB, unit string) {
+// log says for functions how many cases there were and how far off the worst was.
+func (w *worst) log(t testing.TB, unit string, functions ...string) {
 	t.Helper()
-	t.Logf("worst error: %.3g of the %s allowed, %.3g absolute, at %s", w.ratio, unit, w.error, w.where)
+	where := "everywhere exact"
+	if w.ratio > 0 {
+		where = fmt.Sprintf("worst error: %.3g of the %s allowed, %.3g absolute, at %s", w.ratio, unit, w.error, w.where)
+	}
+	t.Logf("%s: %d cases, %s", strings.Join(functions, ", "), w.cases, where)
+}
+
+// exactCases counts the cases whose results must be exact.
+var exactCases int
+
+// logExact says for functions how many cases there were until what it returns is called: all were exact, or the test failed.
+func logExact(t testing.TB, functions ...string) func() {
+	before := exactCases
+	return func() {
+		t.Helper()
+		t.Logf("%s: %d cases, exact", strings.Join(functions, ", "), exactCases-before)
+	}
 }
 
 func widen[T float32 | half.Float16 | half.BFloat16](x []T) []float64 {
