@@ -18,6 +18,10 @@
 // the order in which they were committed. Dispatches that do not touch each other's bytes may run at the same time: a
 // pass notes what each one reads and writes, by byte range, and separates only those that conflict.
 //
+// [Pass.Copy] and [Pass.Fill] are ordered with dispatches in the same way. With [HazardsManual] only [Pass.Barrier] orders
+// dispatches. A closure may start another pass on the same runtime: that one is committed first, and is no part of the
+// outer one.
+//
 // # Memory
 //
 // A [Slice] is typed device memory; its parts and [View]s refer to the same allocation. Memory is zero when it is new, comes
@@ -26,6 +30,16 @@
 // device's alone: copies go through the device. [WrapBuffer], [WrapMemory] and [MapFile] take memory that is there already,
 // the latter without reading it; [As] makes elements of its bytes. A [TempArena] is for temporaries that end together.
 // [WithMemoryBudget] bounds everything, [Runtime.Trim] gives the pool back, [Runtime.MemStats] tells what is held.
+//
+// # Programs
+//
+// [Runtime.Record] encodes work once, into an indirect command buffer with its barriers inside; [Program.Replay] then sends a
+// handful of messages, whatever the number of dispatches. What a replay computes is what encoding the work anew would, to
+// the bit, on every device: where one has no indirect command buffers for compute, replays encode the recorded list again.
+// Values that change from replay to replay are device memory that kernels read, or scalars of a [ScalarPool], whose Set is
+// refused with [ErrBusy] while a replay that reads them is in flight. [Program.Bind] exchanges memory between replays,
+// [Program.ReplayRange] replays a part, and [Join] makes one program of several. [Runtime.Prewarm] makes pipelines before they
+// are needed, and [Runtime.AddLibrary] adds kernels.
 //
 // # Streams
 //

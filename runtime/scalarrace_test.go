@@ -60,7 +60,7 @@ func TestScalarSetBesideReplays(t *testing.T) {
 		})
 		for range 2 {
 			wg.Go(func() {
-				for i := 0; i < 300 || set.Load() == 0 && i < 1e6; i++ {
+				for i := 0; i < 60 || set.Load() == 0 && i < 1e6; i++ {
 					if err := both.Run(); err != nil {
 						t.Error(err)
 						return
@@ -70,7 +70,7 @@ func TestScalarSetBesideReplays(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			for replayed.Load() < 600 && !t.Failed() {
+			for replayed.Load() < 120 && !t.Failed() {
 				if err := rt.Wait(t.Context()); err != nil {
 					t.Error(err)
 				}
