@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,9 @@ func hash(parts ...string) string {
 // key names a fault and the shaders that are compiled for it.
 func (b *bench) key(f fault) string {
 	parts := []string{f.File, f.Old, f.New, f.Tests}
+	if f.Kernels != "" {
+		parts = append(parts, f.Kernels)
+	}
 	for _, file := range dependents(b.shaders, f.File) {
 		for _, name := range slices.Sorted(maps.Keys(included(b.shaders, file))) {
 			parts = append(parts, name, b.shaders[name])
@@ -150,7 +154,17 @@ func (b *bench) try(ctx context.Context, f fault, worker int) (result, error) {
 		shaders[name] = t
 	}
 	shaders[f.File] = text
-	functions, err := b.compile(ctx, shaders, dependents(shaders, f.File))
+	files := dependents(shaders, f.File)
+	if f.Kernels != "" {
+		kernels, err := regexp.Compile(f.Kernels)
+		if err != nil {
+			return result{}, err
+		}
+		for _, file := range files {
+			shaders[file] = only(shaders[file], kernels)
+		}
+	}
+	functions, err := b.compile(ctx, shaders, files)
 	if err != nil {
 		return result{}, err
 	}

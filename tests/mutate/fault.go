@@ -17,6 +17,9 @@ type fault struct {
 	File, What string
 	// Old is in the shader exactly once. New takes its place.
 	Old, New string
+	// Kernels, if not empty, is a pattern of the instances of templates that get the fault, by their host names; the others stay
+	// as they are, and need not be compiled.
+	Kernels string
 	// Tests is the -run pattern of the tests in package nn that are to fail.
 	Tests string
 	// Equal, if not empty, is a proof that the change computes the same. Then no test is to fail.
@@ -81,6 +84,9 @@ func checkFaults(shaders map[string]string, faults []fault) error {
 				bad(err)
 			}
 		}
+		if _, err := regexp.Compile(f.Kernels); err != nil {
+			bad(err)
+		}
 		if _, err := regexp.Compile(f.Tests); err != nil || f.Tests == "" {
 			bad(fmt.Errorf("pattern %q of tests: %v", f.Tests, err))
 		}
@@ -124,6 +130,18 @@ func included(shaders map[string]string, file string) map[string]bool {
 		}
 	}
 	return all
+}
+
+var instance = regexp.MustCompile(`(?m)^template \[\[host_name\("(\w+)"\)\]\] kernel [^\n]*;\n`)
+
+// only is the text without the instances of templates whose host names do not match.
+func only(text string, kernels *regexp.Regexp) string {
+	return instance.ReplaceAllStringFunc(text, func(line string) string {
+		if kernels.MatchString(instance.FindStringSubmatch(line)[1]) {
+			return line
+		}
+		return ""
+	})
 }
 
 // dependents are the .metal files that a shader's text gets into: itself, or those that include it, directly or not.

@@ -4,8 +4,11 @@ import "slices"
 
 // allFaults is the whole table. It is by hand: a fault that a person might make says more than one that a program can.
 func allFaults() []fault {
-	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults, denseFaults)
+	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults, denseFaults, preciseFaults)
 }
+
+// attnKernels are some of the kernels of attention, by rows and split: the whole of them takes long to compile.
+const attnKernels = `_h(80_|128_(r8_g8|c256_r8|c256$)|256_(r16_g32|c128_r16|c128$))`
 
 // Patterns of tests, by family.
 const (
@@ -29,6 +32,8 @@ const (
 	q4Tests      = "GEMVF32|ProductsFewThreads|RegressionTiledKernels"
 	simdTests    = "GEMVQ4MLX|GEMVSimd|GEMVRecorded|GEMMQ4MLX|GEMMKeeps|RegressionGEMM|RegressionFused|RegressionBanks"
 	mlxF32Tests  = "GEMVF32|GEMVQ4MLXBlocked|RegressionTiledKernels|RegressionTiledBanks|RegressionBlocked|ProductsFewThreads"
+	preciseTests = "Precise"
+	tqhbTests    = "TQHB|PreciseCodes|PrecisePipeline"
 	int8Tests    = "Int8"
 	denseTests   = "TestGEMM(F32|F16|BF16|Exact|Extremes|Epilogue|Broadcast|Rounds|Keeps|Elements|Live|Without)|GEMVDense|Dense|TestRegressionGEMM"
 )

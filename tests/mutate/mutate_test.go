@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -66,6 +67,12 @@ func TestDependents(t *testing.T) {
 	require.Equal(t, []string{"a.metal"}, dependents(shaders, "h.h"))
 	require.Equal(t, []string{"b.metal"}, dependents(shaders, "b.metal"))
 	require.Empty(t, dependents(shaders, "unused.h"))
+}
+
+func TestOnly(t *testing.T) {
+	text := "kernel void f(\ntemplate [[host_name(\"a_1\")]] kernel k a<1>;\ntemplate [[host_name(\"a_12\")]] kernel k a<12>;\nint x;\n"
+	require.Equal(t, text, only(text, regexp.MustCompile("a_")))
+	require.Equal(t, "kernel void f(\ntemplate [[host_name(\"a_1\")]] kernel k a<1>;\nint x;\n", only(text, regexp.MustCompile("a_1$")))
 }
 
 // A result counts until one of the shaders that are compiled for it changes.
