@@ -202,6 +202,27 @@ func TestAttnSinksExtremes(t *testing.T) {
 	w.compare(t, "decode", widen(od.written()), want, s.allowed())
 }
 
+// A row that sees nothing is zero, whatever its head's sink is.
+func TestAttnSinksOfNothing(t *testing.T) {
+	rt, r := open(t), source(309)
+	s := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 5, hkv: 1, capacity: 9, tkv: 0, qPos: 8, d: 64})
+	s.d.Sinks = newBuffer(t, rt, []float32{float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32, 3, float32(math.Inf(-1))}).s
+	o, od, scratch := output[float32](t, rt, s.q.n), output[float32](t, rt, s.q.n), output[float32](t, rt, AttnDecodeScratch(s.d))
+	encode(t, rt, 3, func(p *runtime.Pass) error {
+		if err := FlashAttnRows(p, o.s, s.q.s, s.k.s, s.v.s, s.live, s.d); err != nil {
+			return err
+		}
+		return FlashAttnDecode(p, od.s, s.q.s, s.k.s, s.v.s, s.live, scratch.s, s.d)
+	})
+	for name, out := range map[string][]float32{"rows": o.written(), "decode": od.written()} {
+		for i, v := range out {
+			if v != 0 {
+				t.Fatalf("%s: element %d is %v", name, i, v)
+			}
+		}
+	}
+}
+
 // A row gives the same bits alone and among others, in any batch.
 func TestFlashAttnRowsDoNotDependOnOthers(t *testing.T) {
 	rt, r := open(t), source(308)

@@ -176,6 +176,31 @@ func TestGEMMInt8LongestSums(t *testing.T) {
 	})
 }
 
+// Sums that float32 does not hold: odd ones beyond 2^24, of either sign.
+func TestGEMMInt8BeyondFloat32(t *testing.T) {
+	rt := open(t)
+	d := GEMMInt8Dims{M: 2, N: 3, K: 2999}
+	host := oracle.IntProduct{A: make([]int8, d.M*d.K), B: make([]int8, d.K*d.N), M: d.M, N: d.N, K: d.K}
+	for i := range host.A {
+		host.A[i] = []int8{127, -127}[i/d.K]
+	}
+	for i := range host.B {
+		host.B[i] = int8(127 - i%7)
+	}
+	odd := 0
+	for _, s := range host.Sums() {
+		if int64(float32(s)) != s {
+			odd++
+		}
+	}
+	if odd < 2 {
+		t.Fatalf("only %d sums are none of float32: %v", odd, host.Sums())
+	}
+	a, b, sums := bytesOf(t, rt, host.A), bytesOf(t, rt, host.B), output[int32](t, rt, d.M*d.N)
+	encode(t, rt, 1, func(p *runtime.Pass) error { return GEMMInt8(p, sums.s, a, b, d) })
+	sameSums(t, "beyond 2^24", sums.written(), host.Sums())
+}
+
 // Scales that are not finite, zero, or overflow: what the formula gives, in its order.
 func TestGEMMInt8ScaledExtremes(t *testing.T) {
 	rt := open(t)

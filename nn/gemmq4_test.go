@@ -63,6 +63,28 @@ func TestGEMMQ4MLX(t *testing.T) {
 	wa.log(t, "2^-25 of the terms' magnitude and 2^-24 of the value", "GEMMQ4MLXAdd")
 }
 
+// The bits of the products alone also where every addition rounds: neighbouring elements of x are of very different size.
+func TestGEMMQ4MLXKeepsTheOrder(t *testing.T) {
+	rt, r := open(t), source(503)
+	const rows, cols, group, m = 9, 544, 32, 5
+	b := randomBoth(t, rt, 504, rows, cols, group)
+	x := normals(r, m*cols, 1)
+	for i := range x {
+		x[i] *= float32(math.Pow(2, float64(r.IntN(40)-20)))
+	}
+	in, together, alone := newBuffer(t, rt, half.BFloat16s(x)), output[float32](t, rt, m*rows), output[float32](t, rt, m*rows)
+	encode(t, rt, 1+m, func(p *runtime.Pass) error {
+		for i := range m {
+			if err := GEMVQ4MLX(p, alone.s.Slice(i*rows, (i+1)*rows), b.m.bank, in.s.Slice(i*cols, (i+1)*cols)); err != nil {
+				return err
+			}
+		}
+		return GEMMQ4MLX(p, together.s, b.tile, in.s, m)
+	})
+	together.written()
+	sameBits(t, "together", together, alone)
+}
+
 func TestGEMMQ4MLXRecorded(t *testing.T) {
 	rt, r := open(t), source(502)
 	const rows, cols, group, m = 21, 320, 64, 5

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/ingot-metal/ingot/runtime"
@@ -156,4 +157,32 @@ func TestGEMVDenseEpilogue(t *testing.T) {
 	}
 	t.Logf("%d cases", cases)
 	w.log(t, "2^-24 of the terms' magnitude per addition, and the activation's,", "GEMVEpilogue")
+}
+
+// A row with NaN is NaN behind every activation, and no other row is.
+func TestGEMVDenseActivationsKeepNaN(t *testing.T) {
+	rt := open(t)
+	const rows, cols = 6, 5
+	for act := ActNone; act <= ActSiLU; act++ {
+		for _, trans := range []bool{false, true} {
+			w := make([]float32, rows*cols)
+			for i := range w {
+				w[i] = float32(i%7 - 3)
+			}
+			at := 2*cols + 1
+			if trans {
+				at = rows + 2
+			}
+			w[at] = float32(math.NaN())
+			in, x, y := newBuffer(t, rt, w), newBuffer(t, rt, []float32{1, 2, 3, 4, 5}), output[float32](t, rt, rows)
+			encode(t, rt, 1, func(p *runtime.Pass) error {
+				return GEMVEpilogue(p, y.s, in.s, x.s, GEMVDims{Rows: rows, Cols: cols, Trans: trans}, Epilogue[float32]{Alpha: 1, Act: act})
+			})
+			for i, v := range y.get() {
+				if nan := v != v; nan != (i == 2) {
+					t.Errorf("%v, transposed %v: row %d is %v", act, trans, i, v)
+				}
+			}
+		}
+	}
 }

@@ -54,21 +54,33 @@ func newBench(ctx context.Context, root, dir string, shaders map[string]string) 
 	if b.library, err = metallib.Read(metallib.Default()); err != nil {
 		return nil, err
 	}
-	// The embedded library must be that of the shaders, or a fault in one file would be mixed with changes in the others.
+	return b, b.checkLibrary(ctx)
+}
+
+// checkLibrary refuses a default library that is not what this compiler makes of the shaders: a fault in one file would be mixed
+// with other changes.
+func (b *bench) checkLibrary(ctx context.Context) error {
 	var files []string
-	for _, name := range sortedNames(shaders) {
+	for _, name := range sortedNames(b.shaders) {
 		if filepath.Ext(name) == ".metal" {
-			files = append(files, name)
+			files = append(files, filepath.Join(b.root, "shaders", name))
 		}
 	}
-	clean, err := b.compile(ctx, shaders, files)
+	flat, err := msl.Flatten(files, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if changed := replace(&metallib.Library{Functions: slices.Clone(b.library.Functions)}, clean); changed > 0 {
-		return nil, fmt.Errorf("%d kernels of the default library are not those of the shaders: run go generate ./metallib", changed)
+	if !strings.HasSuffix(metallib.Source(), flat) {
+		return errors.New("the default library is not that of the shaders: run go generate ./metallib")
 	}
-	return b, nil
+	v, err := msl.ToolVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if made := metallib.DefaultInfo().Compiler; made["clang"] != v.Clang || made["opt"] != v.Opt {
+		return fmt.Errorf("the default library was made by %v, here is %+v: the code could differ", made, v)
+	}
+	return nil
 }
 
 func hash(parts ...string) string {

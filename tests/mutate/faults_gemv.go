@@ -77,7 +77,9 @@ var gemvFaults = []fault{
 	{File: "gemv_q4_mlx_blocked.metal", What: "the same bank twice",
 		Old: "up = ingot_q4_block_part(up_packed, up_sb,", New: "up = ingot_q4_block_part(gate_packed, up_sb,", Tests: mlxF32Tests},
 	{File: "gemv_q4_mlx_blocked.metal", What: "every thread of a row stores its sum",
-		Old: "    if (part == 0u && at < ulong(rows)) {\n        y", New: "    if (at < ulong(rows)) {\n        y", Tests: mlxF32Tests},
+		Old: "    if (part == 0u && at < ulong(rows)) {\n        y", New: "    if (at < ulong(rows)) {\n        y", Tests: mlxF32Tests,
+		Equal: "All 16 threads of a row add up the same 16 shares in the same order behind the same barrier, and store the same bits to the same " +
+			"place."},
 }
 
 // Products with MLX weights and a bf16 vector.
