@@ -199,3 +199,87 @@ func ExampleRuntime_WriteTrace() {
 	// choose true
 	// softcap_argmax_one_pass true
 }
+
+// Two slices change places at every replay: each replay reads what the one before it wrote.
+func ExampleProgram_Bind() {
+	rt := open()
+	defer rt.Close()
+	state, err := runtime.SliceOf(rt, []uint32{7, 0})
+	if err != nil {
+		log.Fatal(err)
+	}
+	next, err := runtime.NewSlice[uint32](rt, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	step, err := rt.Record(func(p *runtime.Pass) error { // a shift by one, as an example
+		if err := p.Fill(next.View(), 0); err != nil {
+			return err
+		}
+		return p.Copy(next.Slice(1, 2).View(), state.Slice(0, 1).View())
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		if _, err := step.Replay(); err != nil {
+			log.Fatal(err)
+		}
+		// state is used in part only, so its parts are what moves.
+		from := []runtime.Slice[uint32]{state.Slice(0, 1), next}
+		to := []runtime.Slice[uint32]{next.Slice(0, 1), state}
+		if err := step.Bind(runtime.Rebind(from[0], to[0]), runtime.Rebind(from[1], to[1])); err != nil {
+			log.Fatal(err)
+		}
+		state, next = next, state
+		got := make([]uint32, 2)
+		if err := state.Read(got); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(got)
+	}
+	// Output:
+	// [0 7]
+	// [0 0]
+}
+
+// Layers of a program replayed one by one, and two programs as one.
+func ExampleJoin() {
+	rt := open()
+	defer rt.Close()
+	x, err := runtime.NewSlice[uint8](rt, 8)
+	if err != nil {
+		log.Fatal(err)
+	}
+	record := func(name string, lo, hi int, value byte) *runtime.Program {
+		prog, err := rt.Record(func(p *runtime.Pass) error {
+			if err := p.Section(name); err != nil {
+				return err
+			}
+			return p.Fill(x.Slice(lo, hi).View(), value)
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return prog
+	}
+	both, err := runtime.Join(record("first", 0, 8, 1), record("second", 4, 8, 2))
+	if err != nil {
+		log.Fatal(err)
+	}
+	got := make([]uint8, 8)
+	for _, section := range both.Sections() {
+		if _, err := both.ReplayRange(section.First, section.End); err != nil {
+			log.Fatal(err)
+		}
+		if err := x.Read(got); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(section.Name, got)
+	}
+	fmt.Println(both.Stats().Barriers)
+	// Output:
+	// first [1 1 1 1 1 1 1 1]
+	// second [1 1 1 1 2 2 2 2]
+	// 1
+}
