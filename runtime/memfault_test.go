@@ -122,6 +122,11 @@ func memoryScenario(t *testing.T, dev mtl.Device, path string) (failed int) {
 		}
 		b.Release()
 	}
+	s := rt.MemStats()
+	require.Equal(t, s.Live+s.Pooled+s.Scalars, s.Held, "every byte is accounted for")
+	if s.Resident != 0 {
+		require.Equal(t, s.Held, s.Resident)
+	}
 	_, err = rt.Trim(0)
 	require.NoError(t, err)
 	return failed

@@ -136,7 +136,6 @@ func (t *TempArena) Reset() error {
 		return &Error{Func: fn, Have: "temporaries in use by a pass that is being encoded, a program, or the host", Need: "none in use", Err: ErrBusy}
 	}
 	old := t.now
-	t.own.lastW.Store(0) // failures of before concern nobody any more
 	if err := t.rt.zero(fn, t.own, 0, t.used); err != nil {
 		old.refs.Store(1)
 		return err
