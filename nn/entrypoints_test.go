@@ -4,8 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,18 +16,28 @@ import (
 )
 
 // sources are the package's files, parsed: its own or those of its tests.
-func sources(t *testing.T, tests bool) []*ast.File {
+func sources(t *testing.T, tests bool) (files []*ast.File) {
 	t.Helper()
-	packages, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool {
-		return strings.HasSuffix(f.Name(), "_test.go") == tests
-	}, parser.SkipObjectResolution)
+	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if packages["nn"] == nil {
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") != tests {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Name.Name == "nn" {
+			files = append(files, f)
+		}
+	}
+	if len(files) == 0 {
 		t.Skip("the package's source is not here")
 	}
-	return slices.Collect(maps.Values(packages["nn"].Files))
+	return files
 }
 
 // entryPoints are the exported functions that encode something into a pass, which is their first parameter.
