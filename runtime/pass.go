@@ -36,7 +36,7 @@ func (p *Pass) Count() int {
 	return p.st.count
 }
 
-// Barriers is the number of barriers encoded so far.
+// Barriers is the number of barriers encoded so far. Those of a stream are encoded after the closure has returned.
 func (p *Pass) Barriers() int {
 	if !p.live() {
 		return 0

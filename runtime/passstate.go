@@ -181,7 +181,7 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 func (st *passState) add(fn string, n, groups int) error {
 	cmd := &st.cmd
 	binds, tgs := st.binding[:n], st.group[:groups]
-	tracked := st.rt.cfg.hazards == HazardsTracked
+	tracked := st.rt.cfg.hazards == HazardsTracked && !st.stage // which are found when it joins
 	// Commands of another kind go into another encoder, which orders them.
 	turn := st.count > 0 && cmd.kind.blit() != st.last.blit()
 	cmd.wanted, cmd.group = st.barrierWanted, st.inGroup
