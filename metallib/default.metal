@@ -4689,6 +4689,563 @@ kernel void rms_norm_residual_add_f32(device const float* x [[buffer(0)]],
         resid[at] = layer_scale * fma(x[at] * inverse, weight[i], resid[at]);
     }
 }
+#line 1 "row_exact_matvec.metal"
+// Matrix-vector products for up to eight vectors at once, of which each is bit for bit what it is alone.
+
+#line 4 "row_exact_matvec.metal"
+#line 1 "row_exact.h"
+// Products of rows of weights with one to eight vectors, each bit for bit the same whatever the others are.
+
+#ifndef INGOT_ROW_EXACT_H
+#define INGOT_ROW_EXACT_H
+
+#line 7 "row_exact.h"
+#line 1 "weights.h"
+// Reading rows of weights of any type, four at a time, as the numbers they are.
+//
+// A struct below is a place within a row: a run of `values` weights, of which ingot_quad gives weights 4 i to 4 i + 3, to
+// the bit what the definition of the format gives in f32. Rows start at a multiple of 16 bytes if they are of f32, q4_k or q5_k,
+// of 8 if of f16 or bf16, and else of 2. The block formats are those of ggml; see package nn/quant.
+
+#ifndef INGOT_WEIGHTS_H
+#define INGOT_WEIGHTS_H
+
+#line 11 "weights.h"
+
+// Four bytes that lie at a multiple of two.
+INGOT_FUNC uint ingot_bytes4(device const ushort* at) { return uint(at[0]) | uint(at[1]) << 16u; }
+
+// Four codes, one in each byte.
+INGOT_FUNC float4 ingot_codes(uint four) { return float4(as_type<uchar4>(four)); }
+
+struct ingot_f32 {
+    enum { values = 4 };
+    device const float4* at;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_f32& s, device const uchar* row, uint run) { s.at = (device const float4*)row + run; }
+INGOT_FUNC float4 ingot_quad(thread const ingot_f32& s, uint) { return *s.at; }
+
+struct ingot_f16 {
+    enum { values = 4 };
+    device const half4* at;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_f16& s, device const uchar* row, uint run) { s.at = (device const half4*)row + run; }
+INGOT_FUNC float4 ingot_quad(thread const ingot_f16& s, uint) { return float4(*s.at); }
+
+struct ingot_bf16 {
+    enum { values = 4 };
+    device const ushort4* at;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_bf16& s, device const uchar* row, uint run) { s.at = (device const ushort4*)row + run; }
+INGOT_FUNC float4 ingot_quad(thread const ingot_bf16& s, uint) { return as_type<float4>(uint4(*s.at) << 16u); }
+
+// Q8_0: blocks of 34 bytes for 32 weights, d f16 and 32 signed codes; w = d q. A run is half a block.
+struct ingot_q8_0 {
+    enum { values = 16 };
+    float d;
+    device const ushort* codes;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q8_0& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 2u) * 34ul;
+    s.d = float(*(device const half*)block);
+    s.codes = (device const ushort*)(block + 2) + (run % 2u) * 8u;
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q8_0& s, uint i) {
+    return s.d * float4(as_type<char4>(ingot_bytes4(s.codes + 2u * i)));
+}
+
+// Q4_0: blocks of 18 bytes for 32 weights, d f16 and 16 bytes, whose low halves are the codes of the first 16 weights;
+// w = d (q - 8). A run is half a block.
+struct ingot_q4_0 {
+    enum { values = 16 };
+    float d;
+    uint shift;
+    device const ushort* codes;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q4_0& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 2u) * 18ul;
+    s.d = float(*(device const half*)block);
+    s.shift = run % 2u * 4u;
+    s.codes = (device const ushort*)(block + 2);
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q4_0& s, uint i) {
+    return s.d * (ingot_codes(ingot_bytes4(s.codes + 2u * i) >> s.shift & 0x0f0f0f0fu) - 8.0f);
+}
+
+// IQ4_NL: as Q4_0, but w = d T[q].
+struct ingot_iq4_nl {
+    enum { values = 16 };
+    float d;
+    uint shift;
+    device const ushort* codes;
+};
+
+constant float ingot_iq4_nl_values[16] = {-127.0f, -104.0f, -83.0f, -65.0f, -49.0f, -35.0f, -22.0f, -10.0f,
+                                          1.0f, 13.0f, 25.0f, 38.0f, 53.0f, 69.0f, 89.0f, 113.0f};
+
+INGOT_FUNC void ingot_seek(thread ingot_iq4_nl& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 2u) * 18ul;
+    s.d = float(*(device const half*)block);
+    s.shift = run % 2u * 4u;
+    s.codes = (device const ushort*)(block + 2);
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_iq4_nl& s, uint i) {
+    uint four = ingot_bytes4(s.codes + 2u * i) >> s.shift;
+    return s.d * float4(ingot_iq4_nl_values[four & 15u], ingot_iq4_nl_values[four >> 8u & 15u],
+                        ingot_iq4_nl_values[four >> 16u & 15u], ingot_iq4_nl_values[four >> 24u & 15u]);
+}
+
+// Q5_0: blocks of 22 bytes for 32 weights, d f16, the fifth bits of the 32 codes, and the other four as in Q4_0;
+// w = d (q - 16). A run is half a block.
+struct ingot_q5_0 {
+    enum { values = 16 };
+    float d;
+    uint shift;
+    uint high;
+    device const ushort* codes;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q5_0& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 2u) * 22ul;
+    s.d = float(*(device const half*)block);
+    s.shift = run % 2u * 4u;
+    s.high = ((device const ushort*)block)[1u + run % 2u];
+    s.codes = (device const ushort*)(block + 6);
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q5_0& s, uint i) {
+    // The multiplication puts a copy of the four bits at every seventh place: bit b of them is bit 8 b of the product.
+    uint fifth = ((s.high >> 4u * i & 15u) * 0x00204081u & 0x01010101u) << 4u;
+    return s.d * (ingot_codes((ingot_bytes4(s.codes + 2u * i) >> s.shift & 0x0f0f0f0fu) | fifth) - 16.0f);
+}
+
+// The scale and the offset of run j of a block of Q4_K or Q5_K, each of 6 bits, from its 12 bytes at `at`. Of the first four
+// of each, the upper two bits of a byte belong to the last four.
+INGOT_FUNC float2 ingot_k_scale(device const uchar* at, uint j) {
+    uint low = at[j & 3u];          // scale j, and the top of scale j + 4
+    uint high = at[(j & 3u) + 4u];  // offset j, and the top of offset j + 4
+    uint last = at[(j & 3u) + 8u];  // the low halves of scale and offset j + 4
+    bool first = j < 4u;
+    uint scale = first ? low & 63u : (last & 15u) | low >> 6u << 4u;
+    uint offset = first ? high & 63u : last >> 4u | high >> 6u << 4u;
+    return float2(float(scale), float(offset));
+}
+
+// Q4_K: blocks of 144 bytes for 256 weights, d and dmin f16, 12 bytes of scales and offsets, and 128 bytes, each 32 of which
+// hold two runs of 32 weights; w = d scale q - dmin offset.
+struct ingot_q4_k {
+    enum { values = 32 };
+    float d;
+    float m;
+    uint shift;
+    device const uint* codes;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q4_k& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 8u) * 144ul;
+    uint j = run % 8u;
+    float2 scale = ingot_k_scale(block + 4, j);
+    half2 d = *(device const half2*)block;
+    s.d = float(d.x) * scale.x;
+    s.m = float(d.y) * scale.y;
+    s.shift = j % 2u * 4u;
+    s.codes = (device const uint*)(block + 16) + j / 2u * 8u;
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q4_k& s, uint i) {
+    return fma(float4(s.d), ingot_codes(s.codes[i] >> s.shift & 0x0f0f0f0fu), float4(-s.m));
+}
+
+// Q5_K: blocks of 176 bytes, as Q4_K with 32 bytes before the 128: bit j of byte i is the fifth bit of weight i of run j.
+struct ingot_q5_k {
+    enum { values = 32 };
+    float d;
+    float m;
+    uint run;
+    device const uint* codes;
+    device const uint* high;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q5_k& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 8u) * 176ul;
+    uint j = run % 8u;
+    float2 scale = ingot_k_scale(block + 4, j);
+    half2 d = *(device const half2*)block;
+    s.d = float(d.x) * scale.x;
+    s.m = float(d.y) * scale.y;
+    s.run = j;
+    s.high = (device const uint*)(block + 16);
+    s.codes = (device const uint*)(block + 48) + j / 2u * 8u;
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q5_k& s, uint i) {
+    uint fifth = (s.high[i] >> s.run & 0x01010101u) << 4u;
+    return fma(float4(s.d), ingot_codes((s.codes[i] >> s.run % 2u * 4u & 0x0f0f0f0fu) | fifth), float4(-s.m));
+}
+
+// Q6_K: blocks of 210 bytes for 256 weights. Each half of a block has four runs of 32 weights: their low four bits are in 64
+// bytes, two runs in each 32 of them, and their high two in 32. The halves' low bits come first, then their high bits, then 16
+// signed scales, each of 16 weights, and d f16; w = d scale (q - 32).
+struct ingot_q6_k {
+    enum { values = 32 };
+    float2 d;
+    uint low_shift;
+    uint high_shift;
+    device const ushort* low;
+    device const ushort* high;
+};
+
+INGOT_FUNC void ingot_seek(thread ingot_q6_k& s, device const uchar* row, uint run) {
+    device const uchar* block = row + ulong(run / 8u) * 210ul;
+    uint j = run % 4u;
+    uint part = run % 8u / 4u;
+    s.low = (device const ushort*)block + part * 32u + j % 2u * 16u;
+    s.low_shift = j / 2u * 4u;
+    s.high = (device const ushort*)block + 64u + part * 16u;
+    s.high_shift = j * 2u;
+    char2 scale = as_type<char2>(((device const ushort*)block)[96u + run % 8u]);
+    s.d = float(*(device const half*)(block + 208)) * float2(scale);
+}
+
+INGOT_FUNC float4 ingot_quad(thread const ingot_q6_k& s, uint i) {
+    uint low = ingot_bytes4(s.low + 2u * i) >> s.low_shift & 0x0f0f0f0fu;
+    uint high = (ingot_bytes4(s.high + 2u * i) >> s.high_shift & 0x03030303u) << 4u;
+    return (i < 4u ? s.d.x : s.d.y) * (ingot_codes(low | high) - 32.0f);
+}
+
+#endif
+#line 8 "row_exact.h"
+
+// What all products of a launch share; in elements of f32 but for the last two, which are in bytes.
+struct RowExactMvParams {
+    uint k;
+    uint n;
+    uint x_row_stride;
+    uint x_batch_stride;
+    uint y_row_stride;
+    uint y_batch_stride;
+    uint tgs_per_batch;
+    uint pad;
+    ulong w_row_bytes;
+    ulong w_batch_bytes;
+};
+
+// y[b, j, r] = W[b, r] . x[b, j] for the NR0 rows r of a threadgroup and all j < M.
+//
+// The runs of a row of weights are dealt out to the threads of the threadgroup in turn. A thread adds up the products of its
+// runs in the order of the columns, one fma each; then simd_sum adds those of a simdgroup, and another one the
+// sums of the simdgroups, if there are several. So the order depends on k and the number of simdgroups alone: neither on M and j
+// nor on NR0 and r.
+//
+// The last row of a batch stands in for rows past its end, which are not stored.
+template <typename W, uint NR0, uint M>
+INGOT_FUNC void ingot_row_exact(device const uchar* w, device const float4* x, device float* y,
+                                constant RowExactMvParams& p, threadgroup float* partial, uint group, uint thread_index,
+                                uint lane, uint simdgroup, uint simdgroups) {
+    uint batch = group / p.tgs_per_batch;
+    uint row0 = (group - batch * p.tgs_per_batch) * NR0;
+    device const uchar* row[NR0];
+#pragma unroll
+    for (uint r = 0u; r < NR0; r++) {
+        row[r] = w + ulong(batch) * p.w_batch_bytes + ulong(min(row0 + r, p.n - 1u)) * p.w_row_bytes;
+    }
+    device const float4* vector = x + ulong(batch) * ulong(p.x_batch_stride / 4u);
+    ulong next = ulong(p.x_row_stride / 4u);
+    float sum[NR0][M];
+#pragma unroll
+    for (uint r = 0u; r < NR0; r++) {
+#pragma unroll
+        for (uint j = 0u; j < M; j++) {
+            sum[r][j] = 0.0f;
+        }
+    }
+    uint runs = p.k / uint(W::values);
+    for (uint run = thread_index; run < runs; run += 32u * simdgroups) {
+        W at[NR0];
+#pragma unroll
+        for (uint r = 0u; r < NR0; r++) {
+            ingot_seek(at[r], row[r], run);
+        }
+        device const float4* column = vector + ulong(run) * ulong(W::values / 4);
+        for (uint i = 0u; i < uint(W::values / 4); i++) {
+            float4 weight[NR0];
+#pragma unroll
+            for (uint r = 0u; r < NR0; r++) {
+                weight[r] = ingot_quad(at[r], i);
+            }
+#pragma unroll
+            for (uint j = 0u; j < M; j++) {
+                float4 v = column[ulong(j) * next + ulong(i)];
+#pragma unroll
+                for (uint r = 0u; r < NR0; r++) {
+                    float t = fma(weight[r].x, v.x, sum[r][j]);
+                    t = fma(weight[r].y, v.y, t);
+                    t = fma(weight[r].z, v.z, t);
+                    sum[r][j] = fma(weight[r].w, v.w, t);
+                }
+            }
+        }
+    }
+    y += ulong(batch) * ulong(p.y_batch_stride) + ulong(row0);
+#pragma unroll
+    for (uint r = 0u; r < NR0; r++) {
+#pragma unroll
+        for (uint j = 0u; j < M; j++) {
+            float v = simd_sum(sum[r][j]);
+            if (lane == 0u) {
+                if (simdgroups > 1u) {
+                    partial[(r * M + j) * 32u + simdgroup] = v;
+                } else if (r < p.n - row0) {
+                    y[ulong(j) * ulong(p.y_row_stride) + ulong(r)] = v;
+                }
+            }
+        }
+    }
+    if (simdgroups == 1u) {
+        return;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = simdgroup; i < NR0 * M; i += simdgroups) {
+        float v = simd_sum(lane < simdgroups ? partial[i * 32u + lane] : 0.0f);
+        uint r = i / M;
+        if (lane == 0u && r < p.n - row0) {
+            y[ulong(i - r * M) * ulong(p.y_row_stride) + ulong(r)] = v;
+        }
+    }
+}
+
+#endif
+#line 5 "row_exact_matvec.metal"
+
+// y[b, j, r] = sum over c of W[b, r, c] * x[b, j, c],  b < batches, j < M, r < n, c < k
+//
+// with a product's strides and the rows of weights as p has them; see row_exact.h for the order of the sums.
+//
+// Kernels: row_exact_mv_{type}_f32_r{NR0}_m{M}. The type is that of the weights, NR0 how many of their rows a threadgroup
+// takes, M the number of vectors.
+//
+// Slots: 0 weights, rows of p.w_row_bytes bytes, aligned to 8 bytes if f16 or bf16, 16 if f32, q4_K or q5_K, and else 2;
+//        1 x f32, 16-byte aligned; 2 y f32; 3 p. k is a multiple of 4, 32 or 256 for dense weights, blocks of 32 and
+//        of 256; x_row_stride and x_batch_stride are multiples of 4. The products' outputs do not overlap.
+// Geometry: tgs_per_batch for each batch, tgs_per_batch = ceil(n / NR0), threadgroups of 32 to 1,024 threads, a multiple of 32.
+// Threadgroup memory: 0, NR0 * M * 32 floats.
+template <typename W, uint NR0, uint M>
+kernel void row_exact_mv(device const uchar* w [[buffer(0)]],
+                         device const float4* x [[buffer(1)]],
+                         device float* y [[buffer(2)]],
+                         constant RowExactMvParams& p [[buffer(3)]],
+                         threadgroup float* partial [[threadgroup(0)]],
+                         uint group [[threadgroup_position_in_grid]],
+                         uint thread_index [[thread_position_in_threadgroup]],
+                         uint lane [[thread_index_in_simdgroup]],
+                         uint simdgroup [[simdgroup_index_in_threadgroup]],
+                         uint simdgroups [[simdgroups_per_threadgroup]]) {
+    ingot_row_exact<W, NR0, M>(w, x, y, p, partial, group, thread_index, lane, simdgroup, simdgroups);
+}
+
+typedef decltype(row_exact_mv<ingot_f16, 1, 1>) row_exact;
+
+template [[host_name("row_exact_mv_f16_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_f16, 1, 1>;
+template [[host_name("row_exact_mv_f16_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_f16, 1, 2>;
+template [[host_name("row_exact_mv_f16_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_f16, 1, 3>;
+template [[host_name("row_exact_mv_f16_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_f16, 1, 4>;
+template [[host_name("row_exact_mv_f16_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_f16, 1, 5>;
+template [[host_name("row_exact_mv_f16_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_f16, 1, 6>;
+template [[host_name("row_exact_mv_f16_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_f16, 1, 7>;
+template [[host_name("row_exact_mv_f16_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_f16, 1, 8>;
+template [[host_name("row_exact_mv_f16_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_f16, 2, 1>;
+template [[host_name("row_exact_mv_f16_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_f16, 2, 2>;
+template [[host_name("row_exact_mv_f16_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_f16, 2, 3>;
+template [[host_name("row_exact_mv_f16_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_f16, 2, 4>;
+template [[host_name("row_exact_mv_f16_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_f16, 2, 5>;
+template [[host_name("row_exact_mv_f16_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_f16, 2, 6>;
+template [[host_name("row_exact_mv_f16_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_f16, 2, 7>;
+template [[host_name("row_exact_mv_f16_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_f16, 2, 8>;
+
+template [[host_name("row_exact_mv_q8_0_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 1>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 2>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 3>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 4>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 5>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 6>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 7>;
+template [[host_name("row_exact_mv_q8_0_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q8_0, 1, 8>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 1>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 2>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 3>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 4>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 5>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 6>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 7>;
+template [[host_name("row_exact_mv_q8_0_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q8_0, 2, 8>;
+
+template [[host_name("row_exact_mv_q4_K_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 1>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 2>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 3>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 4>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 5>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 6>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 7>;
+template [[host_name("row_exact_mv_q4_K_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q4_k, 1, 8>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 1>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 2>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 3>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 4>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 5>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 6>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 7>;
+template [[host_name("row_exact_mv_q4_K_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q4_k, 2, 8>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m1")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 1>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m2")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 2>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m3")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 3>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m4")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 4>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m5")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 5>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m6")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 6>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m7")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 7>;
+template [[host_name("row_exact_mv_q4_K_f32_r4_m8")]] kernel row_exact row_exact_mv<ingot_q4_k, 4, 8>;
+
+template [[host_name("row_exact_mv_q6_K_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 1>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 2>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 3>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 4>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 5>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 6>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 7>;
+template [[host_name("row_exact_mv_q6_K_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q6_k, 1, 8>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 1>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 2>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 3>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 4>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 5>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 6>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 7>;
+template [[host_name("row_exact_mv_q6_K_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q6_k, 2, 8>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m1")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 1>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m2")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 2>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m3")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 3>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m4")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 4>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m5")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 5>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m6")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 6>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m7")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 7>;
+template [[host_name("row_exact_mv_q6_K_f32_r4_m8")]] kernel row_exact row_exact_mv<ingot_q6_k, 4, 8>;
+
+template [[host_name("row_exact_mv_q5_0_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 1>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 2>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 3>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 4>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 5>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 6>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 7>;
+template [[host_name("row_exact_mv_q5_0_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q5_0, 1, 8>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 1>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 2>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 3>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 4>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 5>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 6>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 7>;
+template [[host_name("row_exact_mv_q5_0_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q5_0, 2, 8>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m1")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 1>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m2")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 2>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m3")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 3>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m4")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 4>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m5")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 5>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m6")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 6>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m7")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 7>;
+template [[host_name("row_exact_mv_q5_0_f32_r4_m8")]] kernel row_exact row_exact_mv<ingot_q5_0, 4, 8>;
+
+template [[host_name("row_exact_mv_q4_0_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 1>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 2>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 3>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 4>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 5>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 6>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 7>;
+template [[host_name("row_exact_mv_q4_0_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q4_0, 1, 8>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 1>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 2>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 3>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 4>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 5>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 6>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 7>;
+template [[host_name("row_exact_mv_q4_0_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q4_0, 2, 8>;
+
+template [[host_name("row_exact_mv_q5_K_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 1>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 2>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 3>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 4>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 5>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 6>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 7>;
+template [[host_name("row_exact_mv_q5_K_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_q5_k, 1, 8>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 1>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 2>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 3>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 4>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 5>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 6>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 7>;
+template [[host_name("row_exact_mv_q5_K_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_q5_k, 2, 8>;
+
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 1>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 2>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 3>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 4>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 5>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 6>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 7>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 1, 8>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 1>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 2>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 3>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 4>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 5>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 6>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 7>;
+template [[host_name("row_exact_mv_iq4_nl_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_iq4_nl, 2, 8>;
+
+template [[host_name("row_exact_mv_bf16_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 1>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 2>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 3>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 4>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 5>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 6>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 7>;
+template [[host_name("row_exact_mv_bf16_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_bf16, 1, 8>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 1>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 2>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 3>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 4>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 5>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 6>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 7>;
+template [[host_name("row_exact_mv_bf16_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_bf16, 2, 8>;
+
+template [[host_name("row_exact_mv_f32_f32_r1_m1")]] kernel row_exact row_exact_mv<ingot_f32, 1, 1>;
+template [[host_name("row_exact_mv_f32_f32_r1_m2")]] kernel row_exact row_exact_mv<ingot_f32, 1, 2>;
+template [[host_name("row_exact_mv_f32_f32_r1_m3")]] kernel row_exact row_exact_mv<ingot_f32, 1, 3>;
+template [[host_name("row_exact_mv_f32_f32_r1_m4")]] kernel row_exact row_exact_mv<ingot_f32, 1, 4>;
+template [[host_name("row_exact_mv_f32_f32_r1_m5")]] kernel row_exact row_exact_mv<ingot_f32, 1, 5>;
+template [[host_name("row_exact_mv_f32_f32_r1_m6")]] kernel row_exact row_exact_mv<ingot_f32, 1, 6>;
+template [[host_name("row_exact_mv_f32_f32_r1_m7")]] kernel row_exact row_exact_mv<ingot_f32, 1, 7>;
+template [[host_name("row_exact_mv_f32_f32_r1_m8")]] kernel row_exact row_exact_mv<ingot_f32, 1, 8>;
+template [[host_name("row_exact_mv_f32_f32_r2_m1")]] kernel row_exact row_exact_mv<ingot_f32, 2, 1>;
+template [[host_name("row_exact_mv_f32_f32_r2_m2")]] kernel row_exact row_exact_mv<ingot_f32, 2, 2>;
+template [[host_name("row_exact_mv_f32_f32_r2_m3")]] kernel row_exact row_exact_mv<ingot_f32, 2, 3>;
+template [[host_name("row_exact_mv_f32_f32_r2_m4")]] kernel row_exact row_exact_mv<ingot_f32, 2, 4>;
+template [[host_name("row_exact_mv_f32_f32_r2_m5")]] kernel row_exact row_exact_mv<ingot_f32, 2, 5>;
+template [[host_name("row_exact_mv_f32_f32_r2_m6")]] kernel row_exact row_exact_mv<ingot_f32, 2, 6>;
+template [[host_name("row_exact_mv_f32_f32_r2_m7")]] kernel row_exact row_exact_mv<ingot_f32, 2, 7>;
+template [[host_name("row_exact_mv_f32_f32_r2_m8")]] kernel row_exact row_exact_mv<ingot_f32, 2, 8>;
 #line 1 "row_reduce.metal"
 // Softmax, sum and maximum of rows.
 

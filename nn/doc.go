@@ -40,6 +40,8 @@
 //	                       |                                           | f32, f16 or bf16 [M, N]; batches in strides
 //	GEMMEpilogue           | act(alpha A B + beta C + bias)            | as above, C as out, bias f32 [N]
 //	GEMV, GEMVEpilogue     | the same with a vector                    | W [rows, cols] or its transpose, x [cols], as above
+//	RowExactMatvec         | W x, for up to 16 x, each as if alone     | W [batch * rows, cols] BlockBank or DenseBank, x, y f32, any strides
+//	RowExactMatvecScheduled | the same, laid out as the caller says   | as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | norms, RoPE, of queries only too     | f32 [T, heads, D]
 //	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32, f16 or bf16 [positions, Hkv, D]
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, D], k, v f32, f16 or bf16 [B, cap, Hkv, D], out f32 or bf16
@@ -95,6 +97,9 @@
 //	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
 //	GEMM, GEMMEpilogue     | 0 1 2 8 11; 3 to 7 9 10 12 13              | 0.14 of its budget: 2^-24 of the terms' magnitude per addition
 //	GEMV, GEMVEpilogue     | 0 1 2 8 11; 4 to 7 9 10 12 13              | 0.21 of that budget
+//	RowExactMatvec         | 0 to 2; 3, a block of parameters           | 0.24 of its budget: 2^-24 of the sum of |w x| for each column
+//	                       |                                            | of a thread and each level of the sum over threads
+//	RowExactMatvecScheduled | as above                                  | as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | 0 to 5 18; 6 to 11 13 19 (11 live)    | 0.27 of the budget below, the bits of RMSQKVRoPEKVStore
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
 //	FlashAttnRows          | 0 to 3 6 11 12 16; 4 5 7 to 10 13 to 15 17 | 0.19 of its budget: 1e-6 of the values, the scores' errors
@@ -147,7 +152,8 @@
 //
 // An Unsafe variant binds its scalars from the caller's own storage ([runtime.ScalarPool]), so that a recorded program
 // reads them anew on each replay. bind is called once and must put each scalar slot that the function documents, once, with
-// the same type and the same value as the call's arguments; anything else is refused, and a nil bind makes it the plain
+// the same type and the same value as the call's arguments, and in a slot for a block of parameters a [runtime.ScalarBlock]
+// with the same bytes; anything else is refused, and a nil bind makes it the plain
 // function. What is left to the caller, and what makes these functions unsafe: a scalar that is changed later, with
 // Scalar.Set, changes what replays do, and no check is made then. Its new value must be one that the same call would
 // accept with the same operands and that gives the same number of threadgroups: smaller rows, columns or lengths that still fit are

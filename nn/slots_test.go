@@ -14,7 +14,8 @@ import (
 	"github.com/ingot-metal/ingot/metallib/air"
 )
 
-// kernelSlots is what nn binds: r a view that is read, w one that is written, u a uint32, f a float32, p a struct of parameters.
+// kernelSlots is what nn binds: r a view that is read, w one that is written, u a uint32, f a float32, p a block of parameters;
+// t is threadgroup memory.
 var kernelSlots = map[string]string{
 	"embed_lookup_q4_mlx":           "0r 1r 3r 4w 5u 6u 7u 8u 9f",
 	"embed_lookup_q4":               "0r 1r 2r 3r 4w 5u 6u 7u 8u 9f",
@@ -89,7 +90,7 @@ func TestSlotsMatchReflection(t *testing.T) {
 		for _, arg := range kernels[0].Args {
 			switch {
 			case arg.Kind == air.ThreadgroupArg:
-				t.Errorf("%s: threadgroup argument %s", f.Name, arg.Name)
+				slots = append(slots, fmt.Sprintf("%dt", arg.Index))
 				continue
 			case arg.Kind != air.BufferArg:
 				continue
@@ -100,7 +101,7 @@ func TestSlotsMatchReflection(t *testing.T) {
 				kind = "u"
 			case arg.Space == 2 && arg.TypeName == "float":
 				kind = "f"
-			case arg.Space == 2 && arg.TypeName != "" && strings.HasPrefix(arg.TypeName, "ingot_"):
+			case arg.Space == 2 && (strings.HasPrefix(arg.TypeName, "ingot_") || arg.TypeName == "RowExactMvParams"):
 				kind = "p"
 			case arg.Space != 1:
 				kind = fmt.Sprintf("?%d %s", arg.Space, arg.TypeName)

@@ -7,8 +7,9 @@ import (
 )
 
 // A ScalarBinder lets the caller of an Unsafe variant put scalars of its own in place of those that the function
-// would have stored. It accepts exactly the scalar slots of the launch, each once, from storage of the same runtime, and
-// each must hold the value that the function validated, at the time of the call. See [Launch.Scalars].
+// would have stored. It accepts exactly the scalar slots of the launch, blocks of parameters among them, each once, from
+// storage of the same runtime, and each must hold the value that the function validated, at the time of the call. See
+// [Launch.Scalars].
 type ScalarBinder struct {
 	l    *Launch
 	done uint32
@@ -17,17 +18,22 @@ type ScalarBinder struct {
 
 // Uint32 puts s at index.
 func (b *ScalarBinder) Uint32(index int, s Scalar[uint32]) error {
-	return b.bind(index, kindUint32, s.pool, s.index)
+	return b.bind(index, kindUint32, s.pool, s.index, 4)
 }
 
 // Int32 puts s at index.
 func (b *ScalarBinder) Int32(index int, s Scalar[int32]) error {
-	return b.bind(index, kindInt32, s.pool, s.index)
+	return b.bind(index, kindInt32, s.pool, s.index, 4)
 }
 
 // Float32 puts s at index.
 func (b *ScalarBinder) Float32(index int, s Scalar[float32]) error {
-	return b.bind(index, kindFloat32, s.pool, s.index)
+	return b.bind(index, kindFloat32, s.pool, s.index, 4)
+}
+
+// Block puts s at index, in place of parameters.
+func (b *ScalarBinder) Block(index int, s ScalarBlock) error {
+	return b.bind(index, kindParams, s.pool, s.index, s.n)
 }
 
 func (b *ScalarBinder) refuse(index int, have, need string, sentinel error) error {
@@ -38,7 +44,7 @@ func (b *ScalarBinder) refuse(index int, have, need string, sentinel error) erro
 	return e
 }
 
-func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place int) error {
+func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place, n int) error {
 	if b == nil {
 		b = new(ScalarBinder)
 	}
@@ -46,7 +52,7 @@ func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place in
 	if l == nil {
 		return b.refuse(index, "a binder used after its function has returned", "the binder of a running call", ErrMisuse)
 	}
-	if index < 0 || index >= MaxBuffers || l.bound&(1<<index) == 0 || !l.binds[index].kind.scalar() {
+	if index < 0 || index >= MaxBuffers || l.bound&(1<<index) == 0 || !l.binds[index].kind.own() {
 		return b.refuse(index, "no scalar slot", "one of "+slotList(l.scalarSlots()), ErrKernel)
 	}
 	bind := &l.binds[index]
@@ -55,8 +61,12 @@ func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place in
 		return b.refuse(index, "a second scalar", "one", ErrMisuse)
 	case kind != bind.kind:
 		return b.refuse(index, kind.String(), bind.kind.String(), ErrScalar)
+	case pool == nil && kind == kindParams:
+		return b.refuse(index, "the zero ScalarBlock", "a block from NewScalarBlock", ErrMisuse)
 	case pool == nil:
 		return b.refuse(index, "the zero Scalar", "a scalar from NewScalar", ErrMisuse)
+	case n != bind.n:
+		return b.refuse(index, fmt.Sprintf("%d bytes", n), fmt.Sprint(bind.n), ErrScalar)
 	case pool.store.view.a.rt != l.rt:
 		return b.refuse(index, "a scalar of another runtime", "one of the pass's runtime", ErrForeign)
 	}
@@ -66,9 +76,18 @@ func (b *ScalarBinder) bind(index int, kind bindKind, pool *ScalarPool, place in
 	if !pool.store.view.a.hold() {
 		return b.refuse(index, "released storage", "live storage", ErrClosed)
 	}
-	value := atomic.LoadUint32(Scalar[uint32]{pool, place}.word())
+	var value uint32
+	same := true
+	if kind == kindParams {
+		same = ScalarBlock{pool, place, n}.holds(l.inline[bind.off : bind.off+bind.n])
+	} else {
+		value = atomic.LoadUint32(Scalar[uint32]{pool, place}.word())
+	}
 	pool.store.view.a.unref()
-	if value != bind.bits {
+	switch {
+	case !same:
+		return b.refuse(index, "other bytes", "those that were validated", ErrScalar)
+	case kind != kindParams && value != bind.bits:
 		return b.refuse(index, kind.format(value), kind.format(bind.bits)+", the value that was validated", ErrScalar)
 	}
 	bind.pool, bind.place = pool, place

@@ -26,12 +26,16 @@ const (
 	kindInt32
 	kindFloat32
 	kindBytes
+	kindParams
 )
 
 func (k bindKind) scalar() bool { return k >= kindUint32 && k <= kindFloat32 }
 
+// own says whether the caller of an Unsafe variant binds it.
+func (k bindKind) own() bool { return k.scalar() || k == kindParams }
+
 func (k bindKind) String() string {
-	return [...]string{"nothing", "a view", "a uint32", "an int32", "a float32", "bytes"}[k]
+	return [...]string{"nothing", "a view", "a uint32", "an int32", "a float32", "bytes", "parameters"}[k]
 }
 
 // format shows the value that bits has for a scalar of this kind.
@@ -249,8 +253,19 @@ func (l *Launch) scalar(slot int, kind bindKind, bits uint32) {
 
 // Bytes binds a copy of data, such as a struct of parameters in the kernel's layout. There is no empty inline data in
 // Metal.
-func (l *Launch) Bytes(slot int, data []byte) {
-	b := l.place(slot, kindBytes)
+func (l *Launch) Bytes(slot int, data []byte) { l.bytes(slot, kindBytes, data) }
+
+// Params binds a copy of data, a struct of parameters in the kernel's layout, that a function given to [Launch.Scalars] must put a
+// block of the caller's in place of, as it must for scalars. Its length is a multiple of 4.
+func (l *Launch) Params(slot int, data []byte) {
+	if !l.shut() && len(data)%4 != 0 {
+		l.refuse(fmt.Sprintf("slot %d", slot), fmt.Sprintf("%d bytes", len(data)), "a multiple of 4", ErrLimit)
+	}
+	l.bytes(slot, kindParams, data)
+}
+
+func (l *Launch) bytes(slot int, kind bindKind, data []byte) {
+	b := l.place(slot, kind)
 	if b == nil {
 		return
 	}
@@ -262,19 +277,19 @@ func (l *Launch) Bytes(slot int, data []byte) {
 	l.inline = append(l.inline, data...)
 }
 
-// scalarSlots are the slots bound by Uint32, Int32 and Float32.
+// scalarSlots are the slots bound by Uint32, Int32, Float32 and Params.
 func (l *Launch) scalarSlots() uint32 {
 	var mask uint32
 	for slot := 0; slot < MaxBuffers; slot++ {
-		if l.bound&(1<<slot) != 0 && l.binds[slot].kind.scalar() {
+		if l.bound&(1<<slot) != 0 && l.binds[slot].kind.own() {
 			mask |= 1 << slot
 		}
 	}
 	return mask
 }
 
-// Scalars calls bind, which must put a scalar of the caller's own storage in the place of each scalar bound so far: it is
-// how Unsafe variants keep their scalars at addresses that the caller knows. While bind runs, the launch and its pass take
+// Scalars calls bind, which must put a scalar of the caller's own storage in the place of each scalar bound so far, and a
+// [ScalarBlock] in that of each [Launch.Params]: it is how Unsafe variants keep their scalars at addresses that the caller knows. While bind runs, the launch and its pass take
 // nothing else. A nil bind changes nothing.
 func (l *Launch) Scalars(bind func(*ScalarBinder) error) {
 	if bind == nil || l.shut() || l.p == nil { // a launch without a pass: Dispatch says why

@@ -109,6 +109,8 @@ func TestLaunchRefusals(t *testing.T) {
 		{"bad slice", "fill", ErrShape, "[60:70]", func(l *Launch) error { l.Write(0, x.Slice(60, 70).View()); return l.Dispatch(one, one) }},
 		{"released", "fill", ErrClosed, "released", func(l *Launch) error { l.Write(0, gone.View()); return l.Dispatch(one, one) }},
 		{"no bytes", "fill", ErrLimit, "0 bytes", func(l *Launch) error { l.Bytes(1, nil); return l.Dispatch(one, one) }},
+		{"odd parameters", "fill", ErrLimit, "multiple of 4", func(l *Launch) error { l.Params(1, make([]byte, 6)); return l.Dispatch(one, one) }},
+		{"no parameters", "fill", ErrLimit, "0 bytes", func(l *Launch) error { l.Params(1, nil); return l.Dispatch(one, one) }},
 		{"long bytes", "fill", ErrLimit, "4097 bytes", func(l *Launch) error { l.Bytes(1, make([]byte, 4097)); return l.Dispatch(one, one) }},
 		{"no groups", "fill", ErrLimit, "0*1*1", func(l *Launch) error { good(l); return l.Dispatch(Size{0, 1, 1}, one) }},
 		{"many groups", "fill", ErrLimit, "4294967296*1*1", func(l *Launch) error { good(l); return l.Dispatch(D1(math.MaxUint32+1), one) }},

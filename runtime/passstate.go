@@ -145,7 +145,7 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			if err != nil {
 				return err
 			}
-			if b.kind == kindBytes {
+			if !b.kind.scalar() {
 				copy(c.at(off, b.n), l.inline[b.off:b.off+b.n])
 			} else {
 				binary.NativeEndian.PutUint32(c.at(off, 4), b.bits)

@@ -29,6 +29,7 @@ type pipeline struct {
 type pipelines struct {
 	byName atomic.Pointer[map[string]*kernel]
 
+	sets   sync.Map   // of *KernelSet: the threads that all of its kernels take
 	mu     sync.Mutex // guards adding to it, and making
 	making map[variant]*making
 }

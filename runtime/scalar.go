@@ -93,21 +93,39 @@ type Scalar[T ScalarElement] struct {
 
 // NewScalar takes the next place of the pool and stores v there.
 func NewScalar[T ScalarElement](pool *ScalarPool, v T) (Scalar[T], error) {
-	if pool == nil {
-		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Have: "nil", Need: "a scalar pool", Err: ErrMisuse}
+	index, err := pool.take("NewScalar", 1)
+	if err != nil {
+		return Scalar[T]{}, err
 	}
-	if err := pool.store.Valid(); err != nil {
-		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Err: because(ErrClosed, err)}
-	}
-	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	if pool.used == pool.cap {
-		return Scalar[T]{}, &Error{Func: "NewScalar", Arg: "pool", Have: fmt.Sprintf("%d scalars, all taken", pool.cap), Need: "a free place", Err: ErrLimit}
-	}
-	s := Scalar[T]{pool, pool.used}
+	s := Scalar[T]{pool, index}
 	atomic.StoreUint32(s.word(), bitsOf(v))
-	pool.used++
 	return s, nil
+}
+
+// take gives the first of the next n places. Without an error the pool is locked.
+func (s *ScalarPool) take(fn string, n int) (int, error) {
+	if s == nil {
+		return 0, &Error{Func: fn, Arg: "pool", Have: "nil", Need: "a scalar pool", Err: ErrMisuse}
+	}
+	if err := s.store.Valid(); err != nil {
+		return 0, &Error{Func: fn, Arg: "pool", Err: because(ErrClosed, err)}
+	}
+	s.mu.Lock()
+	if n > s.cap-s.used {
+		have := fmt.Sprintf("%d scalars, all taken", s.cap)
+		if s.used < s.cap {
+			have = fmt.Sprintf("%d free places", s.cap-s.used)
+		}
+		s.mu.Unlock()
+		need := "a free place"
+		if n > 1 {
+			need = fmt.Sprintf("%d free places", n)
+		}
+		return 0, &Error{Func: fn, Arg: "pool", Have: have, Need: need, Err: ErrLimit}
+	}
+	s.used += n
+	return s.used - n, nil
 }
 
 func bitsOf[T ScalarElement](v T) uint32 { return *(*uint32)(unsafe.Pointer(&v)) }
@@ -159,22 +177,37 @@ func (s Scalar[T]) Set(v T) error {
 	if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
 		return &Error{Func: fn, Arg: "v", Have: fmt.Sprint(v), Need: "a finite value", Err: ErrScalar}
 	}
-	a := s.pool.store.view.a
+	if err := s.pool.beginSet(fn, s.index); err != nil {
+		return err
+	}
+	atomic.StoreUint32(s.word(), bitsOf(v))
+	s.pool.endSet(s.index)
+	return nil
+}
+
+// beginSet refuses to change the place while something uses it. Without an error endSet must follow.
+func (s *ScalarPool) beginSet(fn string, index int) error {
+	a := s.store.view.a
 	if !a.hold() {
 		return &Error{Func: fn, Arg: "pool", Have: "released storage", Err: ErrClosed}
 	}
-	defer a.unref()
-	state := &s.pool.state[s.index]
+	state := &s.state[index]
 	state.setting.Add(1)
-	defer state.setting.Add(-1)
 	a.host.writing.Add(1) // for work that uses the whole storage as a view
-	defer a.host.writing.Add(-1)
 	if state.open.Load() > 0 || a.open.Load() > 0 || a.host.pending.Load() > 0 {
+		s.endSet(index)
 		return &Error{Func: fn, Have: "a pass or replay that uses the scalar and is still being encoded", Need: "no such pass", Err: ErrBusy}
 	}
 	if last := max(state.lastUse.Load(), a.lastUse.Load()); !a.rt.passed(last) {
+		s.endSet(index)
 		return &Error{Func: fn, Have: "a submission that uses the scalar and has not completed", Need: "its completion", Err: ErrBusy}
 	}
-	atomic.StoreUint32(s.word(), bitsOf(v))
 	return nil
+}
+
+func (s *ScalarPool) endSet(index int) {
+	a := s.store.view.a
+	a.host.writing.Add(-1)
+	s.state[index].setting.Add(-1)
+	a.unref()
 }

@@ -58,6 +58,8 @@ var selfTests = []selfTest{
 	{"gemv_q4", selfGEMVQ4},
 	{"gemv_q8", selfGEMVQ8},
 	{"gemm_int8_nt_f32", selfGEMMInt8},
+	{"row_exact_mv_q8_0_f32_r2_m3", selfRowExactQ8},
+	{"row_exact_mv_q4_K_f32_r2_m2", selfRowExactQ4K},
 	{"rms_qkv_rope_kv_store", selfRope},
 	{"flash_attn_rows_h128_r8_g8", selfAttention},
 	{"flash_attn_swa_h128", selfTiled},

@@ -31,10 +31,8 @@ type Stream struct {
 	rt   *Runtime
 	lane lane
 
-	using atomic.Bool // a call is under way
-	// encoding is set while it may want something of other streams: they then do not wait for it, since it may wait for them.
-	encoding atomic.Bool
-	wanted   atomic.Bool // somebody waits for pending work to be committed
+	using  atomic.Bool // a call is under way
+	wanted atomic.Bool // somebody waits for pending work to be committed
 
 	// mu is held by the call under way, and by whoever commits pending work from outside.
 	mu      sync.Mutex
@@ -162,8 +160,6 @@ func (s *Stream) Replay(prog *Program) error {
 		return err
 	}
 	defer s.end(pool)
-	s.encoding.Store(true)
-	defer s.encoding.Store(false)
 	if prog != nil && prog.rt != nil && prog.rt != s.rt {
 		return &Error{Func: fn, Arg: "prog", Have: "a program of another runtime", Need: "one of the stream's runtime", Err: ErrForeign}
 	}

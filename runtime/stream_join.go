@@ -27,12 +27,9 @@ func (s *Stream) encode(fn string, encode func(p *Pass) error, f *future) error 
 		p.st = nil
 		stage.abandon()
 	}()
-	s.encoding.Store(true)
-	defer s.encoding.Store(false)
 	if err := encode(p); err != nil {
 		return err
 	}
-	s.encoding.Store(false)
 	p.st = nil
 	if e := stage.openGroup(fn); e != nil {
 		return e

@@ -1,11 +1,10 @@
 package runtime
 
 import (
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/ingot-metal/ingot/objc"
 )
 
 // Pending work of a stream is not in the queue yet. Whoever uses its memory in a way that conflicts first has it committed,
@@ -119,18 +118,15 @@ func (rt *Runtime) settle(st *passState, self *lane, a *allocation, write bool) 
 
 // release commits the chunk if it conflicts with a use of the allocation. It says whether it could.
 func (s *Stream) release(a *allocation, write bool) bool {
-	for try := 0; !s.mu.TryLock(); try++ {
-		if s.encoding.Load() {
+	for !s.mu.TryLock() {
+		if s.using.Load() {
 			return false
 		}
-		pauseHost(try) // it commits, which needs nothing of anybody
+		goruntime.Gosched() // somebody commits it already
 	}
-	defer s.mu.Unlock()
-	if s.chunk != nil && s.chunk.opens(a, write) > 0 {
-		defer objc.NewPool().Drain()
-		s.commit("Stream")
-	}
-	return true
+	conflicts := s.chunk != nil && s.chunk.opens(a, write) > 0
+	s.mu.Unlock()
+	return !conflicts || s.commitPending("Stream")
 }
 
 // admitReplay does it for all that a replay uses.

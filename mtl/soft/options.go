@@ -46,6 +46,8 @@ type Options struct {
 	ExecutionWidth int
 	// MaxThreads caps maxTotalThreadsPerThreadgroup of every pipeline; the default is 1024.
 	MaxThreads int
+	// KernelThreads caps it for the pipelines of single kernels, by name: on a GPU kernels with many registers take fewer threads.
+	KernelThreads map[string]int
 	// ThreadgroupMemory is the longest threadgroup memory in bytes; the default is 32768.
 	ThreadgroupMemory int
 	// MaxBufferLength is the longest buffer in bytes; the default is 8 GiB, or half of the machine's memory if that is less.

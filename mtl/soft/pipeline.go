@@ -85,6 +85,9 @@ func (d *device) newPipeline(r pipelineRequest) (*pipeline, *refusal) {
 	}
 	p := &pipeline{kernel: f.source.name, program: program, static: program.StaticThreadgroupMemory(), width: d.opts.ExecutionWidth,
 		indirect: r.indirect, multiple: r.multiple, maxThreads: min(program.MaxThreadsPerThreadgroup(), d.opts.MaxThreads)}
+	if n := d.opts.KernelThreads[p.kernel]; n > 0 {
+		p.maxThreads = min(p.maxThreads, n)
+	}
 	if r.maxThreads > 0 {
 		if r.maxThreads > uint64(d.opts.MaxThreads) {
 			return nil, refuse(mtl.LibraryErrorInternal, "kernel %q: maxTotalThreadsPerThreadgroup is %d; the device allows %d",
