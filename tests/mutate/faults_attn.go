@@ -43,7 +43,7 @@ var attnFaults = []fault{
 		Old: "float most_now = fmax(most, sink);", New: "float most_now = most;", Kernels: attnKernels, Tests: rowsTests,
 		Equal: withoutSink},
 	{File: "attn_rows.h", What: "a sink for rows that see nothing",
-		Old: "if (has_sinks && weight != 0.0f) {", New: "if (has_sinks) {", Kernels: attnKernels, Tests: rowsTests},
+		Old: "if (has_sinks && weight != 0.0f) {", New: "if (has_sinks) {", Kernels: "_h64_", Tests: rowsTests},
 	{File: "attn_rows.h", What: "one over a weight of zero",
 		Old: "weight == 0.0f ? 0.0f : 1.0f / weight", New: "1.0f / weight", Kernels: attnKernels, Tests: rowsTests},
 	{File: "attn_rows.h", What: "batches as far apart as keys are live",
