@@ -70,7 +70,7 @@ func TestScalarSetBesideReplays(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			for replayed.Load() < 120 && !t.Failed() {
+			for (replayed.Load() < 120 || set.Load() == 0) && !t.Failed() {
 				if err := rt.Wait(t.Context()); err != nil {
 					t.Error(err)
 				}
