@@ -10,6 +10,16 @@
 // Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
 // where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that its
 // rows start at multiples of four elements, so that four are read at once; col is such a multiple.
+// simdgroup_load whose last argument is a literal, the only form that Apple's compiler is known to be given.
+template <typename T>
+INGOT_FUNC void ingot_gemm_load(thread simdgroup_matrix<T, 8, 8>& m, threadgroup T* from, ulong row, bool transposed) {
+    if (transposed) {
+        simdgroup_load(m, from, row, ulong2(0ul, 0ul), true);
+    } else {
+        simdgroup_load(m, from, row, ulong2(0ul, 0ul), false);
+    }
+}
+
 template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
 INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
                                  uint tid) {
@@ -127,8 +137,8 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
                 uint n = part_col + 8u * i;
                 uint at_a = ingot_dense_trans_a ? k * LD_FLAT + m : m * LD_LONG + k;
                 uint at_b = ingot_dense_trans_b ? n * LD_LONG + k : k * LD_FLAT + n;
-                simdgroup_load(ma[i], block_a + at_a, ld_a, ulong2(0ul, 0ul), ingot_dense_trans_a);
-                simdgroup_load(mb[i], block_b + at_b, ld_b, ulong2(0ul, 0ul), ingot_dense_trans_b);
+                ingot_gemm_load(ma[i], block_a + at_a, ld_a, ingot_dense_trans_a);
+                ingot_gemm_load(mb[i], block_b + at_b, ld_b, ingot_dense_trans_b);
             }
 #pragma unroll
             for (uint i = 0u; i < 4u; i++) {
