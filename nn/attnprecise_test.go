@@ -107,6 +107,8 @@ func newPrecise(t *testing.T, rt *runtime.Runtime, r *rand.Rand, c preciseCase) 
 			case j/16%3 == 1:
 			case r.IntN(3) == 0 || t%7 == 3: // and rows that see little
 				mask[i] = float32(math.Inf(-1))
+			case r.IntN(2) == 0: // and numbers that are added
+				mask[i] = float32(r.IntN(17)-8) / 4
 			}
 		}
 		s.mask = newBuffer(t, rt, halves(mask))
@@ -228,6 +230,25 @@ func TestPreciseBlocks(t *testing.T) {
 			func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
 				return UnsafePreciseBlocks(p, out.s, m.s, 128, tq, tk, bind)
 			})
+	}
+}
+
+// Tiles of one number each: the neighbours of minus infinity and of zero are other numbers.
+func TestPreciseBlocksOfNeighbours(t *testing.T) {
+	rt := open(t)
+	numbers := []half.Float16{0xfc00, 0xfbff, 0xfc01, 0xfe00, 0x7c00, 0x0000, 0x8000, 0x0001, 0x8001}
+	want := []uint8{0, 1, 1, 1, 1, 2, 2, 1, 1}
+	keys := 16 * len(numbers)
+	mask := make([]half.Float16, 32*keys)
+	for i := range mask {
+		mask[i] = numbers[i%keys/16]
+	}
+	m, out := newBuffer(t, rt, mask), output[uint8](t, rt, len(numbers))
+	encode(t, rt, 1, func(p *runtime.Pass) error { return PreciseBlocks(p, out.s, m.s, 128, 32, keys) })
+	for i, got := range out.get() {
+		if got != want[i] {
+			t.Errorf("a tile of %#x is %d, want %d", uint16(numbers[i]), got, want[i])
+		}
 	}
 }
 
@@ -465,4 +486,22 @@ func TestPrewarmFlashAttnPrecise(t *testing.T) {
 	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"head dimension", nil, runtime.ErrShape, []string{"80"}}, err)
 	_, err = PrewarmFlashAttnPrecise(t.Context(), nil)
 	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
+}
+
+// Keys that end where their memory does, within a block of eight.
+func TestFlashAttnPreciseKeysInExactMemory(t *testing.T) {
+	rt, r := open(t), source(511)
+	for _, tk := range []int{1, 7, 63, 71} {
+		for _, d := range []int{64, 512} {
+			s := newPrecise(t, rt, r, preciseCase{d: d, b: 1, h: 1, hkv: 1, tq: 2, tk: tk, capacity: tk, form: PreciseF32})
+			k, err := runtime.SliceOf(rt, s.k.get())
+			if err != nil {
+				t.Fatal(err)
+			}
+			encode(t, rt, 1, func(p *runtime.Pass) error { return FlashAttnPrecise(p, s.out.s, s.q.s, k, s.v, s.d) })
+			var w worst
+			want, magnitude := s.host.Rows()
+			w.compare(t, fmt.Sprint(d, tk), widen(s.out.written()), want, s.allowed(magnitude))
+		}
+	}
 }
