@@ -46,7 +46,7 @@ var denseFaults = []fault{
 	{File: "gemm_dense.metal", What: "half of a block's products",
 		Old: "for (uint k = 0u; k < STEP; k += 8u) {", New: "for (uint k = 0u; k < STEP / 2u; k += 8u) {", Tests: denseTests},
 	{File: "gemm_dense.metal", What: "a transposed a that is not turned back",
-		Old: "ld_a, ulong2(0ul, 0ul), ingot_dense_trans_a);", New: "ld_a, ulong2(0ul, 0ul), false);", Tests: denseTests},
+		Old: "block_a + at_a, ld_a, ingot_dense_trans_a);", New: "block_a + at_a, ld_a, false);", Tests: denseTests},
 	{File: "gemm_dense.metal", What: "sums of another row",
 		Old: "simdgroup_multiply_accumulate(sum[i][j], ma[i], mb[j], sum[i][j]);", New: "simdgroup_multiply_accumulate(sum[i][j], ma[j], mb[i], sum[i][j]);", Tests: denseTests},
 	{File: "gemm_dense.metal", What: "columns past the last are written",
