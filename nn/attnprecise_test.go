@@ -47,7 +47,7 @@ func halves(x []float32) []half.Float16 {
 	return out
 }
 
-func newPrecise(t *testing.T, rt *runtime.Runtime, r *rand.Rand, c preciseCase) *preciseSetup {
+func newPrecise(t testing.TB, rt *runtime.Runtime, r *rand.Rand, c preciseCase) *preciseSetup {
 	t.Helper()
 	s := &preciseSetup{}
 	// Rows from Tk on are poison: they must not be read.

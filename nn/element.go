@@ -44,14 +44,7 @@ func elementKind[T Float]() int {
 
 // kernelOf is the kernel for elements of type T.
 func kernelOf[T Float](f32, f16, bf16 string) string {
-	var zero T
-	switch any(zero).(type) {
-	case half.Float16:
-		return f16
-	case half.BFloat16:
-		return bf16
-	}
-	return f32
+	return [...]string{kindFloat32: f32, kindFloat16: f16, kindBFloat16: bf16}[elementKind[T]()]
 }
 
 // memory is an argument of which n elements of size bytes are used.

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -181,38 +180,10 @@ func BenchmarkGEMM(b *testing.B) {
 	b.ReportMetric(float64(device)/float64(loop), "x-go-loop")
 }
 
-// Calls allocate nothing, and a pass that is over takes none.
 func TestDenseCalls(t *testing.T) {
 	rt := open(t)
 	calls, _ := denseCalls(t, rt)
-	for _, c := range calls {
-		var kept *runtime.Pass
-		err := rt.Run(func(p *runtime.Pass) error {
-			kept = p
-			for range 300 { // arenas and tables grow first
-				if err := c.call(p); err != nil {
-					return err
-				}
-			}
-			if raceEnabled {
-				return errThrownAway // the race detector allocates
-			}
-			if n := testing.AllocsPerRun(100, func() {
-				if err := c.call(p); err != nil {
-					t.Error(c.name, err)
-				}
-			}); n != 0 {
-				t.Errorf("%s: %v allocations a call", c.name, n)
-			}
-			return errThrownAway
-		})
-		if err != errThrownAway {
-			t.Fatal(c.name, err)
-		}
-		if err := c.call(kept); !errors.Is(err, runtime.ErrMisuse) {
-			t.Errorf("%s: %v, want one over %v", c.name, err, runtime.ErrMisuse)
-		}
-	}
+	callsAllocateNothing(t, rt, calls)
 }
 
 // Devices that run concurrent work in any order, or allow no indirect compute: the same bits, directly and replayed. One

@@ -255,3 +255,28 @@ func TestTQHBRefuses(t *testing.T) {
 	encode(t, rt, 0, func(p *runtime.Pass) error { return TQHBEncode(p, cache, x.s, live.s, 0, 2, false) })
 	encode(t, rt, 0, func(p *runtime.Pass) error { return TQHBDequantize(p, out.s, codes.s, norms.s, codec, 0) })
 }
+
+// preciseCalls are calls of precise attention and of the codec of caches.
+func preciseCalls(t testing.TB, rt *runtime.Runtime) (calls []productCall) {
+	r := source(524)
+	s := newPrecise(t, rt, r, preciseCase{d: 64, b: 1, h: 1, hkv: 1, tq: 9, tk: 20, capacity: 20, form: PreciseCodes, bits: 6, mask: "blocks"})
+	wide := newPrecise(t, rt, r, preciseCase{d: 512, b: 1, h: 1, hkv: 1, tq: 9, tk: 20, capacity: 20, offset: 11, causal: true, form: PreciseF16})
+	x, live := newBuffer(t, rt, normals(r, 64, 1)), newBuffer(t, rt, []uint32{0})
+	cache := TQHBCache{s.v.Codes, s.v.Norms, 20, s.v.Codec}
+	return []productCall{{"FlashAttnPrecise", s.call}, {"FlashAttnPrecise, D 512", wide.call},
+		{"PreciseBlocks", func(p *runtime.Pass) error { return PreciseBlocks(p, s.blk.s, s.mask.s, 64, 9, 20) }},
+		{"TQHBEncode", func(p *runtime.Pass) error { return TQHBEncode(p, cache, x.s, live.s, 1, 1, false) }},
+		{"TQHBDequantize", func(p *runtime.Pass) error { return TQHBDequantize(p, x.s, s.v.Codes, s.v.Norms, s.v.Codec, 1) }}}
+}
+
+func TestPreciseCalls(t *testing.T) {
+	rt := open(t)
+	callsAllocateNothing(t, rt, preciseCalls(t, rt))
+}
+
+func BenchmarkEncodePrecise(b *testing.B) {
+	rt := open(b)
+	for _, c := range preciseCalls(b, rt) {
+		b.Run(c.name, func(b *testing.B) { encodeMany(b, rt, c.call) })
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/ingot-metal/ingot/nn/quant"
-	"github.com/ingot-metal/ingot/runtime/half"
 )
 
 // WeightType is how weights are stored in a row-major matrix: as numbers or in one of the block formats of package quant.
@@ -99,12 +98,5 @@ func (t WeightType) RowBytes(cols int) int {
 
 // denseType is the type of weights that are numbers of type T.
 func denseType[T Float]() WeightType {
-	var zero T
-	switch any(zero).(type) {
-	case half.Float16:
-		return WeightF16
-	case half.BFloat16:
-		return WeightBF16
-	}
-	return WeightF32
+	return [...]WeightType{kindFloat32: WeightF32, kindFloat16: WeightF16, kindBFloat16: WeightBF16}[elementKind[T]()]
 }
