@@ -13,7 +13,12 @@ import (
 // It takes what LLVM 3.5 to LLVM 22 write: typed pointers (Apple's modules) and opaque ones (current clang). Blocks and
 // records without a meaning here, debug information above all, are read over and named in [Module.Skipped]; a record that
 // would change what a program does and is not understood is an error, as is any damage.
-func Read(data []byte) (m *Module, err error) {
+func Read(data []byte) (*Module, error) { return ReadPart(data, nil) }
+
+// ReadPart is [Read] that leaves the bodies of functions out whose names body refuses: those are declarations then. A nil body
+// refuses none. It takes time for what it reads only. A module that holds the address of a block in a body that is left out is an
+// error.
+func ReadPart(data []byte, body func(name string) bool) (m *Module, err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -26,11 +31,12 @@ func Read(data []byte) (m *Module, err error) {
 			panic(e)
 		}
 	}()
-	body, err := unwrap(data)
+	bits, err := unwrap(data)
 	if err != nil {
 		return nil, err
 	}
-	r := newReader(body)
+	r := newReader(bits)
+	r.wanted = body
 	r.readTop()
 	return r.m, nil
 }
@@ -79,7 +85,8 @@ type reader struct {
 	// fixups run when all values of the module are known.
 	fixups  []func()
 	bodies  []bodyRef
-	defined []*Function // the functions with bodies, in order
+	defined []*Function            // the functions with bodies, in order
+	wanted  func(name string) bool // whose bodies are read; nil for all
 	// structName is the name for the next named struct.
 	structName  string
 	pendingName string // of the next named metadata
@@ -312,6 +319,9 @@ func (r *reader) finishModule() {
 	after, scope := r.pos, r.scope
 	// The bodies are read as they stand inside the module block, which has ended; its bounds are the input's.
 	for _, b := range r.bodies {
+		if r.wanted != nil && !r.wanted(b.fn.Name) {
+			continue
+		}
 		r.pos, r.at = b.at, b.at
 		r.enter(functionBlock)
 		r.readBody(b.fn)

@@ -41,7 +41,8 @@ type lowering struct {
 
 // lower makes the AIR module of kernel k from bitcode that opt wrote, and lists the function constants it uses.
 func lower(bitcode []byte, u *unit, k *kernelInfo) (*air.Module, []metallib.Constant, error) {
-	m, err := air.Read(bitcode)
+	// The unit's other kernels are no part of this one, and may be hundreds.
+	m, err := air.ReadPart(bitcode, func(name string) bool { return name == k.symbol || !u.symbols[name] })
 	if err != nil {
 		return nil, nil, fmt.Errorf("kernel %s: %w", k.name, err)
 	}

@@ -10,6 +10,7 @@ import (
 // A unit is what is known of one translation unit apart from its code.
 type unit struct {
 	kernels []*kernelInfo
+	symbols map[string]bool // those of kernels
 	// constants are the function constants by the symbol of their global.
 	constants map[string]*constantInfo
 	shared    []threadgroupVariable
@@ -55,7 +56,7 @@ type constantInfo struct {
 
 // newUnit puts together what the rewriter and clang's output say.
 func newUnit(t *irText, r *rewriter) (*unit, error) {
-	u := &unit{constants: map[string]*constantInfo{}, shared: r.shared}
+	u := &unit{symbols: map[string]bool{}, constants: map[string]*constantInfo{}, shared: r.shared}
 	for i, c := range r.constants {
 		info := &constantInfo{functionConstant: c, order: i}
 		if c.index < 0 {
@@ -86,6 +87,7 @@ func newUnit(t *irText, r *rewriter) (*unit, error) {
 		}
 		names[k.name] = k.symbol
 		u.kernels = append(u.kernels, k)
+		u.symbols[k.symbol] = true
 	}
 	return u, nil
 }
