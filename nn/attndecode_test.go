@@ -85,6 +85,7 @@ func testDecode[E interface {
 }
 
 func TestFlashAttnDecode(t *testing.T) {
+	numbersOnly(t)
 	t.Run("f32", func(t *testing.T) { testDecode[float32](t, 321) })
 	t.Run("f16", func(t *testing.T) { testDecode[half.Float16](t, 322) })
 	t.Run("bf16", func(t *testing.T) { testDecode[half.BFloat16](t, 323) })
@@ -92,6 +93,7 @@ func TestFlashAttnDecode(t *testing.T) {
 
 // Every kernel that another setting chooses computes the same.
 func TestFlashAttnDecodeSettings(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(324)
 	var w worst
 	for _, setting := range decodeSettings {
@@ -183,6 +185,7 @@ func TestFlashAttnDecodeIgnoresTheInvisible(t *testing.T) {
 
 // A head gives the same bits in any batch and with any capacity, and the same on devices that take fewer threads.
 func TestFlashAttnDecodeDoesNotDependOnOthers(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(327)
 	small := openOn(t, soft.Options{MaxThreads: 64})
 	for _, d := range AttnHeadDims() {

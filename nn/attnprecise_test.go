@@ -255,6 +255,7 @@ func TestPreciseBlocksOfNeighbours(t *testing.T) {
 // A row is the same bits in whatever calls it is computed: alone, with others, in another batch item, with blocks or without,
 // in a recorded program.
 func TestFlashAttnPreciseRowsAreTheSame(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(503)
 	for _, d := range []int{64, 256, 512} {
 		c := preciseCase{d: d, b: 1, h: 2, hkv: 1, tq: 35, tk: 67, capacity: 70, offset: 32, causal: true, window: 40, form: PreciseF16}
@@ -316,6 +317,7 @@ func TestFlashAttnPreciseFullyMasked(t *testing.T) {
 
 // Each form of V that is the same numbers gives the same bits: codes in the kernel are what TQHBDequantize makes of them.
 func TestFlashAttnPreciseCodesAreDequantised(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(505)
 	for _, d := range []int{64, 128, 256, 512} {
 		for _, bits := range []int{5, 6, 8} {

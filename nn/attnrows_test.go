@@ -103,6 +103,7 @@ func testHeadDims[E interface {
 }
 
 func TestFlashAttnRowsHeadDims(t *testing.T) {
+	numbersOnly(t)
 	t.Run("f32", func(t *testing.T) { testHeadDims[float32](t, 301) })
 	t.Run("f16", func(t *testing.T) { testHeadDims[half.Float16](t, 302) })
 	t.Run("bf16", func(t *testing.T) { testHeadDims[half.BFloat16](t, 303) })
@@ -110,6 +111,7 @@ func TestFlashAttnRowsHeadDims(t *testing.T) {
 
 // Every kernel that another setting chooses computes the same; groups change no bit.
 func TestFlashAttnRowsSettings(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(304)
 	var w worst
 	setups, bits := map[int]*attnSetup{}, map[[2]int][]uint32{}

@@ -35,6 +35,7 @@ func tiledOnce(t *testing.T, rt *runtime.Runtime, s *attnSetup, where string, w 
 }
 
 func TestFlashAttnTiled(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(381)
 	var w worst
 	for _, d := range []int{128, 256, 512} {

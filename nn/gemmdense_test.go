@@ -262,6 +262,7 @@ func testExact[O, T Float](t *testing.T, rt *runtime.Runtime, seed int) (cases i
 }
 
 func TestGEMMExact(t *testing.T) {
+	numbersOnly(t)
 	defer logExact(t, "GEMM", "GEMMEpilogue")()
 	rt := open(t)
 	for i, test := range []func(*testing.T, *runtime.Runtime, int) int{

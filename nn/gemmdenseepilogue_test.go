@@ -11,6 +11,7 @@ import (
 
 // Every activation with and without the other terms, small and large arguments.
 func TestGEMMEpilogue(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(860)
 	var w, wHalf, wBF worst
 	cases := 0

@@ -93,6 +93,7 @@ func scaledBudget(want []float64, scales float64) func(i int) float64 {
 
 // Every shape in every layout: the sums are exact, and so are those that the scaled kernels round.
 func TestGEMMInt8(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(700)
 	var one, two worst
 	cases, done := 0, logExact(t, "GEMMInt8")
@@ -132,6 +133,7 @@ func TestGEMMInt8(t *testing.T) {
 // The longest sums of the largest products that an int32 holds, of either sign, in every layout; one product more is
 // refused. On a device without checks, which is several times as fast.
 func TestGEMMInt8LongestSums(t *testing.T) {
+	numbersOnly(t)
 	rt := openOn(t, soft.Options{})
 	const k = MaxGEMMInt8K
 	fill := func(v int8) []int8 {
@@ -234,6 +236,7 @@ func TestGEMMInt8ScaledExtremes(t *testing.T) {
 
 // An element depends on its row and column alone: the sums of a large product are those of its rows, columns and blocks.
 func TestGEMMInt8OfParts(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(701)
 	d := GEMMInt8Dims{M: 70, N: 45, K: 100, TransB: true}
 	c := newInt8(t, rt, r, d, 0.01)

@@ -90,6 +90,7 @@ func testGEMVExact[O, T Float](t *testing.T, rt *runtime.Runtime, seed int) (cas
 }
 
 func TestGEMVDenseExact(t *testing.T) {
+	numbersOnly(t)
 	rt, cases := open(t), 0
 	for i, test := range []func(*testing.T, *runtime.Runtime, int) int{
 		testGEMVExact[float32, float32], testGEMVExact[float32, half.Float16], testGEMVExact[float32, half.BFloat16],

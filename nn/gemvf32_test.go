@@ -18,6 +18,7 @@ const gemvF32Budget = 1.0 / (1 << 23)
 
 // Every product against float64, with weights around zero and far from it, and x from tiny to huge.
 func TestGEMVF32(t *testing.T) {
+	numbersOnly(t)
 	rt := open(t)
 	for i, f := range gemvFamilies() {
 		t.Run(f.name, func(t *testing.T) {
@@ -134,6 +135,7 @@ func TestGEMVF32Refuses(t *testing.T) {
 
 // Both signs of everything in the blocked gate and up product, with gates from the flat part of GELU to the linear one.
 func TestGEMVQ4MLXBlockedGateUpGELU(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(281)
 	var w32, w16 worst
 	for i, s := range mlxF32Shapes {

@@ -63,6 +63,7 @@ func TestRowExactMatvec(t *testing.T) {
 // A product with a vector that is 1 at one column and 0 elsewhere is that column of the weights, to the bit: the kernels read
 // every code, every scale and every bit of each format as the codec does.
 func TestRowExactReadsWeights(t *testing.T) {
+	numbersOnly(t)
 	rt := open(t)
 	for _, wt := range WeightTypes() {
 		r := source(620 + uint64(wt))
@@ -131,6 +132,7 @@ func TestRowExactKeepsVectorsApart(t *testing.T) {
 
 // Weights that the codec quantised multiply as what they decode to.
 func TestRowExactOfEncodedWeights(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(641)
 	const n, k = 6, 512
 	for _, f := range quant.BlockFormats() {

@@ -13,6 +13,7 @@ import (
 // the other vectors nor the packing, the place in a batch, the strides, the part of a bank, another run or a recorded program change them.
 // And they are right.
 func TestRowExactProperty(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(650)
 	shapes, limit := 2000, time.Minute
 	if testing.Short() {

@@ -44,6 +44,7 @@ func tqhbCodecs() (all []quant.TQHB) {
 // TestTQHBEncode compares with the host's codec. Norms are summed in another order: a code may be the neighbour's where the number is
 // within some roundings of the middle between two levels, and a norm off by as much as a sum of 16 terms in a lane and one over 32 lanes.
 func TestTQHBEncode(t *testing.T) {
+	numbersOnly(t)
 	var norm worst
 	rt, r := open(t), source(521)
 	for i, codec := range tqhbCodecs() {

@@ -53,6 +53,15 @@ func testLibrary(t testing.TB) []runtime.Option {
 	return []runtime.Option{runtime.WithLibrary(data)}
 }
 
+// numbersOnly skips a sweep that compares numbers under the race detector, where it takes ten times as long and shows nothing more: it
+// runs without.
+func numbersOnly(t testing.TB) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("compares numbers: runs without the race detector")
+	}
+}
+
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x1ce)) }
 
 func normals(r *rand.Rand, n int, scale float64) []float32 {
