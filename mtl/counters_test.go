@@ -2,6 +2,7 @@ package mtl
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/ingot-metal/ingot/objc"
@@ -113,10 +114,11 @@ func TestCaptureDescriptor(t *testing.T) {
 	if c.CaptureObject() != d.Object {
 		t.Error("another capture object")
 	}
-	if err := SetCaptureOutput(c, "/tmp/grüße.gputrace"); err != nil {
+	file := filepath.Join(t.TempDir(), "grüße.gputrace")
+	if err := SetCaptureOutput(c, file); err != nil {
 		t.Error(err)
 	}
-	if path := objc.GoString(objc.ID(objc.Send(c.OutputURL().ID(), objc.RegisterName("path")))); path != "/tmp/grüße.gputrace" {
+	if path := objc.GoString(objc.ID(objc.Send(c.OutputURL().ID(), objc.RegisterName("path")))); path != file {
 		t.Error(path)
 	}
 	if err := SetCaptureOutput(c, ""); err == nil {

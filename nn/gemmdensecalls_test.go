@@ -2,7 +2,6 @@ package nn
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -207,41 +206,7 @@ func TestDenseOnEveryDevice(t *testing.T) {
 			}
 			calls = calls[3:]
 		}
-		step := func(p *runtime.Pass) error {
-			for _, c := range calls {
-				if err := c.call(p); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		prog, err := rt.Record(step)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
-		for _, way := range []string{"direct", "replayed"} {
-			for _, b := range outs {
-				b.reset()
-			}
-			if way == "direct" {
-				encode(t, rt, len(calls), step)
-			} else if err := prog.Run(); err != nil {
-				t.Fatal(c.name, err)
-			}
-			var got []uint32
-			for _, b := range outs[len(outs)-len(calls):] {
-				got = append(got, b.bits()...)
-			}
-			if want == nil {
-				want = got
-			}
-			if !slices.Equal(got, want[len(want)-len(got):]) {
-				t.Errorf("%s, %s: not the same bits as plain and direct", c.name, way)
-			}
-		}
-		if err := prog.Release(); err != nil {
-			t.Error(err)
-		}
+		want = sameBitsReplayed(t, rt, c.name, calls, outs[len(outs)-len(calls):], want)
 	}
 }
 

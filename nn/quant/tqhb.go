@@ -106,29 +106,21 @@ func (c TQHB) lengths(fn string, n int, codes []byte, norms []float32) error {
 
 // Rotate replaces each vector x of the slice by H (s * x) / sqrt(Dim), in float32: the signs, then sums and differences of numbers
 // 1, 2, 4, … apart, then the factor.
-func (c TQHB) Rotate(x []float32) error {
-	n, err := c.vectors("TQHB.Rotate", "x", x)
-	if err != nil {
-		return err
-	}
-	for i := range n {
-		v := x[i*c.Dim : (i+1)*c.Dim]
-		flipSigns(v)
-		hadamard(v)
-	}
-	return nil
-}
+func (c TQHB) Rotate(x []float32) error { return c.each("TQHB.Rotate", x, flipSigns, hadamard) }
 
 // Unrotate is the inverse of Rotate, up to rounding: s * (H x) / sqrt(Dim).
-func (c TQHB) Unrotate(x []float32) error {
-	n, err := c.vectors("TQHB.Unrotate", "x", x)
+func (c TQHB) Unrotate(x []float32) error { return c.each("TQHB.Unrotate", x, hadamard, flipSigns) }
+
+// each applies two steps to each vector of x.
+func (c TQHB) each(fn string, x []float32, one, two func(v []float32)) error {
+	n, err := c.vectors(fn, "x", x)
 	if err != nil {
 		return err
 	}
 	for i := range n {
 		v := x[i*c.Dim : (i+1)*c.Dim]
-		hadamard(v)
-		flipSigns(v)
+		one(v)
+		two(v)
 	}
 	return nil
 }
