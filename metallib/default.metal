@@ -994,6 +994,9 @@ typedef decltype(flash_attn_decode_partial<128, 256, 8, ushort4>) partial_bf16;
 typedef decltype(flash_attn_decode_reduce<128, 256>) reduce_f32;
 
 // What is launched unless another setting is asked for, every cache:
+template [[host_name("flash_attn_decode_partial_h8_c256_r1")]] kernel partial_f32 flash_attn_decode_partial<8, 256, 1, float4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2")]] kernel partial_f32 flash_attn_decode_partial<16, 256, 2, float4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4")]] kernel partial_f32 flash_attn_decode_partial<32, 256, 4, float4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<64, 256, 8, float4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4")]] kernel partial_f32 flash_attn_decode_partial<80, 256, 4, float4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<96, 256, 8, float4>;
@@ -1001,6 +1004,9 @@ template [[host_name("flash_attn_decode_partial_h128_c256_r8")]] kernel partial_
 template [[host_name("flash_attn_decode_partial_h192_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<192, 128, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h256_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<256, 128, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h512_c128_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 128, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h8_c256_r1_f16")]] kernel partial_f16 flash_attn_decode_partial<8, 256, 1, half4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2_f16")]] kernel partial_f16 flash_attn_decode_partial<16, 256, 2, half4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4_f16")]] kernel partial_f16 flash_attn_decode_partial<32, 256, 4, half4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<64, 256, 8, half4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4_f16")]] kernel partial_f16 flash_attn_decode_partial<80, 256, 4, half4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<96, 256, 8, half4>;
@@ -1008,6 +1014,9 @@ template [[host_name("flash_attn_decode_partial_h128_c256_r8_f16")]] kernel part
 template [[host_name("flash_attn_decode_partial_h192_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<192, 128, 16, half4>;
 template [[host_name("flash_attn_decode_partial_h256_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<256, 128, 16, half4>;
 template [[host_name("flash_attn_decode_partial_h512_c128_r32_f16")]] kernel partial_f16 flash_attn_decode_partial<512, 128, 32, half4>;
+template [[host_name("flash_attn_decode_partial_h8_c256_r1_bf16")]] kernel partial_bf16 flash_attn_decode_partial<8, 256, 1, ushort4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2_bf16")]] kernel partial_bf16 flash_attn_decode_partial<16, 256, 2, ushort4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4_bf16")]] kernel partial_bf16 flash_attn_decode_partial<32, 256, 4, ushort4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<64, 256, 8, ushort4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4_bf16")]] kernel partial_bf16 flash_attn_decode_partial<80, 256, 4, ushort4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<96, 256, 8, ushort4>;
@@ -1042,6 +1051,9 @@ template [[host_name("flash_attn_decode_partial_h512_c256_r8")]] kernel partial_
 template [[host_name("flash_attn_decode_partial_h512_c256_r16")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h512_c256_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 32, float4>;
 
+template [[host_name("flash_attn_decode_reduce_h8_c256")]] kernel reduce_f32 flash_attn_decode_reduce<8, 256>;
+template [[host_name("flash_attn_decode_reduce_h16_c256")]] kernel reduce_f32 flash_attn_decode_reduce<16, 256>;
+template [[host_name("flash_attn_decode_reduce_h32_c256")]] kernel reduce_f32 flash_attn_decode_reduce<32, 256>;
 template [[host_name("flash_attn_decode_reduce_h64_c256")]] kernel reduce_f32 flash_attn_decode_reduce<64, 256>;
 template [[host_name("flash_attn_decode_reduce_h80_c256")]] kernel reduce_f32 flash_attn_decode_reduce<80, 256>;
 template [[host_name("flash_attn_decode_reduce_h96_c256")]] kernel reduce_f32 flash_attn_decode_reduce<96, 256>;
@@ -1933,6 +1945,9 @@ typedef decltype(flash_attn_rows_opt<128, 8, 8, ushort4>) rows_bf16_opt;
 
 // What is launched unless another setting is asked for, every cache, and with fewer simdgroups for devices that do not take
 // as many threads:
+template [[host_name("flash_attn_rows_h8_r1_g8")]] kernel rows_f32 flash_attn_rows<8, 1, 8, float4>;
+template [[host_name("flash_attn_rows_h16_r2_g8")]] kernel rows_f32 flash_attn_rows<16, 2, 8, float4>;
+template [[host_name("flash_attn_rows_h32_r4_g8")]] kernel rows_f32 flash_attn_rows<32, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h64_r8_g8")]] kernel rows_f32 flash_attn_rows<64, 8, 8, float4>;
 template [[host_name("flash_attn_rows_h80_r4_g8")]] kernel rows_f32 flash_attn_rows<80, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h96_r8_g8")]] kernel rows_f32 flash_attn_rows<96, 8, 8, float4>;
@@ -1943,6 +1958,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8")]] kernel rows_f32 flash_attn
 template [[host_name("flash_attn_rows_h256_r16_g32")]] kernel rows_f32 flash_attn_rows<256, 16, 32, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g8")]] kernel rows_f32 flash_attn_rows<512, 32, 8, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g32")]] kernel rows_f32 flash_attn_rows<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_f16")]] kernel rows_f16 flash_attn_rows<8, 1, 8, half4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_f16")]] kernel rows_f16 flash_attn_rows<16, 2, 8, half4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_f16")]] kernel rows_f16 flash_attn_rows<32, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<64, 8, 8, half4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_f16")]] kernel rows_f16 flash_attn_rows<80, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<96, 8, 8, half4>;
@@ -1953,6 +1971,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_f16")]] kernel rows_f16 flash_
 template [[host_name("flash_attn_rows_h256_r16_g32_f16")]] kernel rows_f16 flash_attn_rows<256, 16, 32, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 8, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_bf16")]] kernel rows_bf16 flash_attn_rows<8, 1, 8, ushort4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_bf16")]] kernel rows_bf16 flash_attn_rows<16, 2, 8, ushort4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_bf16")]] kernel rows_bf16 flash_attn_rows<32, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<64, 8, 8, ushort4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_bf16")]] kernel rows_bf16 flash_attn_rows<80, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<96, 8, 8, ushort4>;
@@ -1963,6 +1984,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_bf16")]] kernel rows_bf16 flas
 template [[host_name("flash_attn_rows_h256_r16_g32_bf16")]] kernel rows_bf16 flash_attn_rows<256, 16, 32, ushort4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 8, ushort4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 32, ushort4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<8, 1, 8, float4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<16, 2, 8, float4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<32, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<64, 8, 8, float4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<80, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<96, 8, 8, float4>;
@@ -1973,6 +1997,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_opt")]] kernel rows_f32_opt fl
 template [[host_name("flash_attn_rows_h256_r16_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<256, 16, 32, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 8, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<8, 1, 8, half4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<16, 2, 8, half4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<32, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<64, 8, 8, half4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<80, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<96, 8, 8, half4>;
@@ -1983,6 +2010,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_f16_opt")]] kernel rows_f16_op
 template [[host_name("flash_attn_rows_h256_r16_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<256, 16, 32, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 8, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<8, 1, 8, ushort4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<16, 2, 8, ushort4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<32, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<64, 8, 8, ushort4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<80, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<96, 8, 8, ushort4>;

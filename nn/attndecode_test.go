@@ -166,7 +166,7 @@ func TestFlashAttnDecodePartials(t *testing.T) {
 func TestFlashAttnDecodeIgnoresTheInvisible(t *testing.T) {
 	rt, r := open(t), source(326)
 	for _, poison := range []float32{float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
-		for _, d := range []int{64, 80, 128, 512} {
+		for _, d := range []int{8, 16, 32, 64, 80, 128, 512} {
 			s := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 300, tkv: 290, qPos: 280, window: 40, d: d})
 			for j := range 300 {
 				if !s.host.Visible(0, j) {

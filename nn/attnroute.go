@@ -12,9 +12,10 @@ type attnSetting struct {
 // attnDims are the head dimensions that there are kernels for, with what is launched unless another setting is asked for.
 //
 // Lanes and groups for 128, 256 and 512, the chunks and the lanes of a key are those that others measured to be the best on
-// an M5 Pro; the rest follows their rule of some 16 elements for a lane, and 32 query rows to a threadgroup or more.
+// an M5 Pro; the rest follows their rule of some 16 elements for a lane, or 8 up to 64, and 32 query rows to a threadgroup or
+// more.
 var attnDims = [...]struct{ dim, lanes, groups, chunk int }{
-	{64, 8, 8, 256}, {80, 4, 8, 256}, {96, 8, 8, 256}, {128, 8, 8, 256}, {192, 16, 16, 128}, {256, 16, 32, 128}, {512, 32, 32, 128},
+	{8, 1, 8, 256}, {16, 2, 8, 256}, {32, 4, 8, 256}, {64, 8, 8, 256}, {80, 4, 8, 256}, {96, 8, 8, 256}, {128, 8, 8, 256}, {192, 16, 16, 128}, {256, 16, 32, 128}, {512, 32, 32, 128},
 }
 
 // AttnHeadDims are the head dimensions that [FlashAttnRows] and [FlashAttnDecode] are built for.

@@ -157,6 +157,21 @@ func TestFlashAttnRowsFewerThreads(t *testing.T) {
 	}
 }
 
+// With few lanes for a row, a threadgroup has more rows than the other shapes have: those of a second one, and of simdgroups
+// that are half full.
+func TestFlashAttnRowsManyRows(t *testing.T) {
+	rt, r := open(t), source(310)
+	var w worst
+	for _, d := range []int{8, 16, 32} {
+		rows := SIMDWidth / RowsLanesFor(d) * RowsGroupsFor(d)
+		s := newAttn(t, rt, r, attnCase{b: 1, tq: rows + 3, h: 2, hkv: 1, capacity: rows + 5, tkv: uint32(rows) + 4, qPos: 1, window: 6, d: d, sinks: d == 16})
+		o := output[float32](t, rt, s.q.n)
+		encode(t, rt, 1, func(p *runtime.Pass) error { return FlashAttnRows(p, o.s, s.q.s, s.k.s, s.v.s, s.live, s.d) })
+		w.compare(t, fmt.Sprint(d), widen(o.written()), s.host.Rows(), s.allowed())
+	}
+	w.log(t, "1e-6 of the values, and the scores' errors,", "FlashAttnRows")
+}
+
 // The options' scalars, and a program with them.
 func TestFlashAttnRowsOptionsRecorded(t *testing.T) {
 	rt, r := open(t), source(306)

@@ -2,6 +2,15 @@ package nn
 
 // rowsSettings are the kernels of FlashAttnRows.
 var rowsSettings = []attnSetting{
+	{8, 1, 8,
+		[3]string{"flash_attn_rows_h8_r1_g8", "flash_attn_rows_h8_r1_g8_f16", "flash_attn_rows_h8_r1_g8_bf16"},
+		[3]string{"flash_attn_rows_h8_r1_g8_opt", "flash_attn_rows_h8_r1_g8_f16_opt", "flash_attn_rows_h8_r1_g8_bf16_opt"}},
+	{16, 2, 8,
+		[3]string{"flash_attn_rows_h16_r2_g8", "flash_attn_rows_h16_r2_g8_f16", "flash_attn_rows_h16_r2_g8_bf16"},
+		[3]string{"flash_attn_rows_h16_r2_g8_opt", "flash_attn_rows_h16_r2_g8_f16_opt", "flash_attn_rows_h16_r2_g8_bf16_opt"}},
+	{32, 4, 8,
+		[3]string{"flash_attn_rows_h32_r4_g8", "flash_attn_rows_h32_r4_g8_f16", "flash_attn_rows_h32_r4_g8_bf16"},
+		[3]string{"flash_attn_rows_h32_r4_g8_opt", "flash_attn_rows_h32_r4_g8_f16_opt", "flash_attn_rows_h32_r4_g8_bf16_opt"}},
 	{64, 8, 8,
 		[3]string{"flash_attn_rows_h64_r8_g8", "flash_attn_rows_h64_r8_g8_f16", "flash_attn_rows_h64_r8_g8_bf16"},
 		[3]string{"flash_attn_rows_h64_r8_g8_opt", "flash_attn_rows_h64_r8_g8_f16_opt", "flash_attn_rows_h64_r8_g8_bf16_opt"}},
@@ -58,6 +67,12 @@ var rowsSettings = []attnSetting{
 
 // decodeSettings are the kernels of FlashAttnDecode that make partial results. They take a softcap as they are.
 var decodeSettings = []attnSetting{
+	{8, 1, 256,
+		[3]string{"flash_attn_decode_partial_h8_c256_r1", "flash_attn_decode_partial_h8_c256_r1_f16", "flash_attn_decode_partial_h8_c256_r1_bf16"}, [3]string{}},
+	{16, 2, 256,
+		[3]string{"flash_attn_decode_partial_h16_c256_r2", "flash_attn_decode_partial_h16_c256_r2_f16", "flash_attn_decode_partial_h16_c256_r2_bf16"}, [3]string{}},
+	{32, 4, 256,
+		[3]string{"flash_attn_decode_partial_h32_c256_r4", "flash_attn_decode_partial_h32_c256_r4_f16", "flash_attn_decode_partial_h32_c256_r4_bf16"}, [3]string{}},
 	{64, 8, 256,
 		[3]string{"flash_attn_decode_partial_h64_c256_r8", "flash_attn_decode_partial_h64_c256_r8_f16", "flash_attn_decode_partial_h64_c256_r8_bf16"}, [3]string{}},
 	{80, 4, 256,
@@ -100,6 +115,9 @@ var decodeSettings = []attnSetting{
 
 // reduceSettings are the kernels of FlashAttnDecode that merge them.
 var reduceSettings = []attnSetting{
+	{dim: 8, n: 256, plain: [3]string{"flash_attn_decode_reduce_h8_c256"}},
+	{dim: 16, n: 256, plain: [3]string{"flash_attn_decode_reduce_h16_c256"}},
+	{dim: 32, n: 256, plain: [3]string{"flash_attn_decode_reduce_h32_c256"}},
 	{dim: 64, n: 256, plain: [3]string{"flash_attn_decode_reduce_h64_c256"}},
 	{dim: 80, n: 256, plain: [3]string{"flash_attn_decode_reduce_h80_c256"}},
 	{dim: 96, n: 256, plain: [3]string{"flash_attn_decode_reduce_h96_c256"}},

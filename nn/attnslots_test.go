@@ -59,7 +59,7 @@ func TestAttnSettings(t *testing.T) {
 			t.Errorf("%d, %d: no kernel that merges, or %v", s.dim, s.n, m)
 		}
 	}
-	if dims := AttnHeadDims(); !slices.Equal(dims, []int{64, 80, 96, 128, 192, 256, 512}) {
+	if dims := AttnHeadDims(); !slices.Equal(dims, []int{8, 16, 32, 64, 80, 96, 128, 192, 256, 512}) {
 		t.Error(dims)
 	}
 	for _, d := range AttnHeadDims() {
@@ -94,7 +94,7 @@ func TestAttnSettings(t *testing.T) {
 
 func TestAttnRouting(t *testing.T) {
 	for _, c := range []struct{ d, lanes, groups, chunk int }{
-		{64, 8, 8, 256}, {128, 8, 8, 256}, {256, 16, 32, 128}, {512, 32, 32, 128}, {0, 0, 0, 0}, {-1, 0, 0, 0}, {127, 0, 0, 0}, {1024, 0, 0, 0},
+		{8, 1, 8, 256}, {16, 2, 8, 256}, {32, 4, 8, 256}, {64, 8, 8, 256}, {128, 8, 8, 256}, {256, 16, 32, 128}, {512, 32, 32, 128}, {0, 0, 0, 0}, {-1, 0, 0, 0}, {127, 0, 0, 0}, {1024, 0, 0, 0},
 	} {
 		if l, g, n := RowsLanesFor(c.d), RowsGroupsFor(c.d), DecodeChunkFor(c.d); l != c.lanes || g != c.groups || n != c.chunk || DecodeLanesFor(c.d) != l {
 			t.Errorf("head dimension %d: %d lanes, %d groups, chunks of %d", c.d, l, g, n)
@@ -128,7 +128,7 @@ func TestAttnRouting(t *testing.T) {
 	if AttnRowsKernel.String() != "FlashAttnRows" || AttnDecodeKernel.String() != "FlashAttnDecode" {
 		t.Error(AttnRowsKernel, AttnDecodeKernel)
 	}
-	for _, c := range []struct{ d, want int }{{64, 64}, {80, 96}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {512, 256}} {
+	for _, c := range []struct{ d, want int }{{8, 32}, {16, 32}, {32, 32}, {64, 64}, {80, 96}, {96, 96}, {128, 128}, {192, 192}, {256, 256}, {512, 256}} {
 		if got := DecodeReduceThreads(c.d); got != c.want {
 			t.Errorf("DecodeReduceThreads(%d) = %d, want %d", c.d, got, c.want)
 		}
@@ -145,6 +145,7 @@ func TestAttnRowsGeometry(t *testing.T) {
 		{8, 8, 2, 29, 8, runtime.D2(1, 16), runtime.D1(256)}, {8, 8, 1, 28, 8, runtime.D2(1, 8), runtime.D1(224)}, {8, 8, 1, 32, 1, runtime.D2(1, 1), runtime.D1(256)},
 		{8, 8, 1, 33, 1, runtime.D2(2, 1), runtime.D1(256)}, {8, 8, 3, 2048, 16, runtime.D2(64, 48), runtime.D1(256)},
 		{32, 32, 1, 33, 1, runtime.D2(2, 1), runtime.D1(1024)}, {32, 32, 1, 3, 1, runtime.D2(1, 1), runtime.D1(96)}, {4, 8, 1, 65, 1, runtime.D2(2, 1), runtime.D1(256)},
+		{1, 8, 1, 1, 8, runtime.D2(1, 8), runtime.D1(32)}, {1, 8, 1, 33, 8, runtime.D2(1, 8), runtime.D1(64)}, {1, 8, 2, 257, 8, runtime.D2(2, 16), runtime.D1(256)},
 	} {
 		groups, threads := AttnRowsGeometry(c.lanes, c.simdgroups, c.batch, c.tq, c.heads)
 		if groups != c.groups || threads != c.threads {

@@ -103,7 +103,7 @@
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | 0 to 5 18; 6 to 11 13 19 (11 live)    | 0.27 of the budget below, the bits of RMSQKVRoPEKVStore
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
 //	FlashAttnRows          | 0 to 3 6 11 12 16; 4 5 7 to 10 13 to 15 17 | 0.19 of its budget: 1e-6 of the values, the scores' errors
-//	FlashAttnDecode        | 0 to 3 6 11 12; 4 7 to 10 13 15, and       | 0.05 of that budget
+//	FlashAttnDecode        | 0 to 3 6 11 12; 4 7 to 10 13 15, and       | 0.06 of that budget
 //	                       | 0 1 3 7; 2 4 5 6 8                         |
 //	Attention              | those of the function it calls             | the bits of that function
 //	FlashAttnTiled, D 128  | 0 to 3 6 11 12; 4 5 7 to 10 13             | 0.18 of FlashAttnRows' budget

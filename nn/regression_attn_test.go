@@ -105,7 +105,7 @@ func TestRegressionQueriesOnly(t *testing.T) {
 // capacity is the distance from batch to batch.
 func TestRegressionAttnLiveValuesAreNotTrusted(t *testing.T) {
 	rt, r := open(t), source(365)
-	for _, d := range []int{64, 128, 256} {
+	for _, d := range []int{8, 32, 64, 128, 256} {
 		for _, c := range []struct{ tkv, qPos, kvPos uint32 }{
 			{math.MaxUint32, math.MaxUint32, 0}, {math.MaxUint32, 0, math.MaxUint32}, {math.MaxUint32, math.MaxUint32, math.MaxUint32}, {1 << 31, 1 << 31, 1 << 31},
 			{10, 9, 0}, {11, 10, 0}, {4, 3, 0}, {math.MaxUint32 - 127, 200, 190},
@@ -136,12 +136,12 @@ func TestRegressionAttnLiveValuesAreNotTrusted(t *testing.T) {
 // Rows whose positions lie beyond 32 bits, behind a window: what they see does not wrap round to the first keys.
 func TestRegressionAttnWindowBeyond32Bits(t *testing.T) {
 	rt, r := open(t), source(366)
-	for _, d := range []int{64, 128, 256} {
+	for _, d := range []int{8, 32, 64, 128, 256} {
 		s := newAttn(t, rt, r, attnCase{b: 1, tq: 9, h: 1, hkv: 1, capacity: 10, tkv: 10, qPos: math.MaxUint32 - 1, window: 2, d: d})
 		o, tiled := output[float32](t, rt, s.q.n), output[float32](t, rt, s.q.n)
 		encode(t, rt, 1, func(p *runtime.Pass) error { return FlashAttnRows(p, o.s, s.q.s, s.k.s, s.v.s, s.live, s.d) })
 		got := map[string][]float32{"rows": o.written()}
-		if d != 64 {
+		if d >= 128 {
 			encode(t, rt, 1, func(p *runtime.Pass) error { return FlashAttnTiled(p, tiled.s, s.q.s, s.k.s, s.v.s, s.live, s.d) })
 			got["tiled"] = tiled.written()
 		}

@@ -148,6 +148,9 @@ typedef decltype(flash_attn_decode_partial<128, 256, 8, ushort4>) partial_bf16;
 typedef decltype(flash_attn_decode_reduce<128, 256>) reduce_f32;
 
 // What is launched unless another setting is asked for, every cache:
+template [[host_name("flash_attn_decode_partial_h8_c256_r1")]] kernel partial_f32 flash_attn_decode_partial<8, 256, 1, float4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2")]] kernel partial_f32 flash_attn_decode_partial<16, 256, 2, float4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4")]] kernel partial_f32 flash_attn_decode_partial<32, 256, 4, float4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<64, 256, 8, float4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4")]] kernel partial_f32 flash_attn_decode_partial<80, 256, 4, float4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8")]] kernel partial_f32 flash_attn_decode_partial<96, 256, 8, float4>;
@@ -155,6 +158,9 @@ template [[host_name("flash_attn_decode_partial_h128_c256_r8")]] kernel partial_
 template [[host_name("flash_attn_decode_partial_h192_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<192, 128, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h256_c128_r16")]] kernel partial_f32 flash_attn_decode_partial<256, 128, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h512_c128_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 128, 32, float4>;
+template [[host_name("flash_attn_decode_partial_h8_c256_r1_f16")]] kernel partial_f16 flash_attn_decode_partial<8, 256, 1, half4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2_f16")]] kernel partial_f16 flash_attn_decode_partial<16, 256, 2, half4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4_f16")]] kernel partial_f16 flash_attn_decode_partial<32, 256, 4, half4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<64, 256, 8, half4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4_f16")]] kernel partial_f16 flash_attn_decode_partial<80, 256, 4, half4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8_f16")]] kernel partial_f16 flash_attn_decode_partial<96, 256, 8, half4>;
@@ -162,6 +168,9 @@ template [[host_name("flash_attn_decode_partial_h128_c256_r8_f16")]] kernel part
 template [[host_name("flash_attn_decode_partial_h192_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<192, 128, 16, half4>;
 template [[host_name("flash_attn_decode_partial_h256_c128_r16_f16")]] kernel partial_f16 flash_attn_decode_partial<256, 128, 16, half4>;
 template [[host_name("flash_attn_decode_partial_h512_c128_r32_f16")]] kernel partial_f16 flash_attn_decode_partial<512, 128, 32, half4>;
+template [[host_name("flash_attn_decode_partial_h8_c256_r1_bf16")]] kernel partial_bf16 flash_attn_decode_partial<8, 256, 1, ushort4>;
+template [[host_name("flash_attn_decode_partial_h16_c256_r2_bf16")]] kernel partial_bf16 flash_attn_decode_partial<16, 256, 2, ushort4>;
+template [[host_name("flash_attn_decode_partial_h32_c256_r4_bf16")]] kernel partial_bf16 flash_attn_decode_partial<32, 256, 4, ushort4>;
 template [[host_name("flash_attn_decode_partial_h64_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<64, 256, 8, ushort4>;
 template [[host_name("flash_attn_decode_partial_h80_c256_r4_bf16")]] kernel partial_bf16 flash_attn_decode_partial<80, 256, 4, ushort4>;
 template [[host_name("flash_attn_decode_partial_h96_c256_r8_bf16")]] kernel partial_bf16 flash_attn_decode_partial<96, 256, 8, ushort4>;
@@ -196,6 +205,9 @@ template [[host_name("flash_attn_decode_partial_h512_c256_r8")]] kernel partial_
 template [[host_name("flash_attn_decode_partial_h512_c256_r16")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 16, float4>;
 template [[host_name("flash_attn_decode_partial_h512_c256_r32")]] kernel partial_f32 flash_attn_decode_partial<512, 256, 32, float4>;
 
+template [[host_name("flash_attn_decode_reduce_h8_c256")]] kernel reduce_f32 flash_attn_decode_reduce<8, 256>;
+template [[host_name("flash_attn_decode_reduce_h16_c256")]] kernel reduce_f32 flash_attn_decode_reduce<16, 256>;
+template [[host_name("flash_attn_decode_reduce_h32_c256")]] kernel reduce_f32 flash_attn_decode_reduce<32, 256>;
 template [[host_name("flash_attn_decode_reduce_h64_c256")]] kernel reduce_f32 flash_attn_decode_reduce<64, 256>;
 template [[host_name("flash_attn_decode_reduce_h80_c256")]] kernel reduce_f32 flash_attn_decode_reduce<80, 256>;
 template [[host_name("flash_attn_decode_reduce_h96_c256")]] kernel reduce_f32 flash_attn_decode_reduce<96, 256>;

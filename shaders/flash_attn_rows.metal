@@ -92,6 +92,9 @@ typedef decltype(flash_attn_rows_opt<128, 8, 8, ushort4>) rows_bf16_opt;
 
 // What is launched unless another setting is asked for, every cache, and with fewer simdgroups for devices that do not take
 // as many threads:
+template [[host_name("flash_attn_rows_h8_r1_g8")]] kernel rows_f32 flash_attn_rows<8, 1, 8, float4>;
+template [[host_name("flash_attn_rows_h16_r2_g8")]] kernel rows_f32 flash_attn_rows<16, 2, 8, float4>;
+template [[host_name("flash_attn_rows_h32_r4_g8")]] kernel rows_f32 flash_attn_rows<32, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h64_r8_g8")]] kernel rows_f32 flash_attn_rows<64, 8, 8, float4>;
 template [[host_name("flash_attn_rows_h80_r4_g8")]] kernel rows_f32 flash_attn_rows<80, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h96_r8_g8")]] kernel rows_f32 flash_attn_rows<96, 8, 8, float4>;
@@ -102,6 +105,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8")]] kernel rows_f32 flash_attn
 template [[host_name("flash_attn_rows_h256_r16_g32")]] kernel rows_f32 flash_attn_rows<256, 16, 32, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g8")]] kernel rows_f32 flash_attn_rows<512, 32, 8, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g32")]] kernel rows_f32 flash_attn_rows<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_f16")]] kernel rows_f16 flash_attn_rows<8, 1, 8, half4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_f16")]] kernel rows_f16 flash_attn_rows<16, 2, 8, half4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_f16")]] kernel rows_f16 flash_attn_rows<32, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<64, 8, 8, half4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_f16")]] kernel rows_f16 flash_attn_rows<80, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_f16")]] kernel rows_f16 flash_attn_rows<96, 8, 8, half4>;
@@ -112,6 +118,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_f16")]] kernel rows_f16 flash_
 template [[host_name("flash_attn_rows_h256_r16_g32_f16")]] kernel rows_f16 flash_attn_rows<256, 16, 32, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 8, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_f16")]] kernel rows_f16 flash_attn_rows<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_bf16")]] kernel rows_bf16 flash_attn_rows<8, 1, 8, ushort4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_bf16")]] kernel rows_bf16 flash_attn_rows<16, 2, 8, ushort4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_bf16")]] kernel rows_bf16 flash_attn_rows<32, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<64, 8, 8, ushort4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_bf16")]] kernel rows_bf16 flash_attn_rows<80, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_bf16")]] kernel rows_bf16 flash_attn_rows<96, 8, 8, ushort4>;
@@ -122,6 +131,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_bf16")]] kernel rows_bf16 flas
 template [[host_name("flash_attn_rows_h256_r16_g32_bf16")]] kernel rows_bf16 flash_attn_rows<256, 16, 32, ushort4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 8, ushort4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_bf16")]] kernel rows_bf16 flash_attn_rows<512, 32, 32, ushort4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<8, 1, 8, float4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<16, 2, 8, float4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<32, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<64, 8, 8, float4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<80, 4, 8, float4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<96, 8, 8, float4>;
@@ -132,6 +144,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_opt")]] kernel rows_f32_opt fl
 template [[host_name("flash_attn_rows_h256_r16_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<256, 16, 32, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 8, float4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_opt")]] kernel rows_f32_opt flash_attn_rows_opt<512, 32, 32, float4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<8, 1, 8, half4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<16, 2, 8, half4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<32, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<64, 8, 8, half4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<80, 4, 8, half4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<96, 8, 8, half4>;
@@ -142,6 +157,9 @@ template [[host_name("flash_attn_rows_h256_r16_g8_f16_opt")]] kernel rows_f16_op
 template [[host_name("flash_attn_rows_h256_r16_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<256, 16, 32, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g8_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 8, half4>;
 template [[host_name("flash_attn_rows_h512_r32_g32_f16_opt")]] kernel rows_f16_opt flash_attn_rows_opt<512, 32, 32, half4>;
+template [[host_name("flash_attn_rows_h8_r1_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<8, 1, 8, ushort4>;
+template [[host_name("flash_attn_rows_h16_r2_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<16, 2, 8, ushort4>;
+template [[host_name("flash_attn_rows_h32_r4_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<32, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h64_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<64, 8, 8, ushort4>;
 template [[host_name("flash_attn_rows_h80_r4_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<80, 4, 8, ushort4>;
 template [[host_name("flash_attn_rows_h96_r8_g8_bf16_opt")]] kernel rows_bf16_opt flash_attn_rows_opt<96, 8, 8, ushort4>;

@@ -347,7 +347,7 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	other.HeadDim = 100
-	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 100: the attention kernels are for [64 80 96 128 192 256 512]") {
+	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 100: the attention kernels are for [8 16 32 64 80 96 128 192 256 512]") {
 		t.Error(err)
 	}
 	if err := fits(&good, 1<<25, 1); err == nil || !strings.Contains(err.Error(), "texts of up to 16777216") {
