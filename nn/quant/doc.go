@@ -1,15 +1,29 @@
 // Package quant handles block-quantised weights on the host: packing, quantising, converting between layouts, and
 // reference arithmetic. It knows nothing of devices; package nn takes its results to one.
 //
-// # MLX 4-bit affine
+// # MLX affine
 //
-// [Q4MLX] is the format that MLX (https://github.com/ml-explore/mlx, mx.quantize with mode "affine" and 4 bits) calls
-// affine: each run of GroupSize columns of a row has a scale and a bias, and a weight is
+// [Affine] is the format that MLX (https://github.com/ml-explore/mlx, mx.quantize with mode "affine") calls affine, with codes
+// of 4, 6 or 8 bits: each run of GroupSize columns of a row has a scale and a bias, and a weight is
 //
-//	w = scale * code + bias,  code = 0 .. 15
+//	w = scale * code + bias,  code = 0 .. 2^Bits - 1
 //
-// A word of Packed holds the codes of eight consecutive columns, the first in the lowest four bits. MLX keeps scales and
-// biases in two tensors; Q4MLX interleaves them, so that a kernel loads both at once:
+// The codes of a row are a stream of bits, the lowest of the first code first, in little-endian words: 4-bit codes are eight to
+// a word, 6-bit codes four in three bytes, sixteen in three words. An Affine is the three tensors that MLX stores, with scales and biases
+// in float32, float16 or bfloat16; an [AffineFormat] says which of these forms it is.
+//
+// [AffineCodes] has a byte for each code, and scales and biases in float32. [AffinePlane] has 4-bit codes and groups of 64 in tiles
+// of 64 rows: of a tile each group's scales and biases stand together, and of each 32 columns four words a row, so that a simdgroup
+// that takes a row a lane reads 16 bytes from each. With runs = Cols/32 and gpr = Cols/64, word c of run h, and group g, of row 64 t + r are at
+//
+//	((t runs + h) 64 + r) 4 + c   and   (t gpr + g) 64 + r
+//
+// and word c has the codes of columns 32 h + 4 c to + 3 and, 16 columns on, those of four more: the even ones in the four nibbles of its
+// low half, the odd ones in those of its high half. Metadata has a scale in the low half of a word and a bias in the high one.
+//
+// # MLX affine, 4 bits, scales and biases together
+//
+// [Q4MLX] is that format with 4 bits and bfloat16, and scales and biases interleaved, so that a kernel loads both at once:
 //
 //	Packed        uint32    [Rows, Cols/8]
 //	ScalesBiases  bfloat16  [Rows, Cols/GroupSize, 2]: scale, bias

@@ -30,16 +30,22 @@ func CheckQ4MLX(rows, cols, groupSize int) error {
 }
 
 func checkQ4MLX(fn string, rows, cols, groupSize int) error {
-	switch {
-	case groupSize < 32 || 512%groupSize != 0:
+	if groupSize < 32 || 512%groupSize != 0 {
 		return shape(fn, "group size", strconv.Itoa(groupSize), "32, 64, 128, 256 or 512")
+	}
+	return checkAffineShape(fn, rows, cols, groupSize)
+}
+
+// checkAffineShape refuses what is no matrix in whole groups, or takes more bytes than an int can count.
+func checkAffineShape(fn string, rows, cols, groupSize int) error {
+	switch {
 	case rows < 1 || rows > MaxQ4MLXRows:
 		return shape(fn, "rows", strconv.Itoa(rows), fmt.Sprintf("1 to %d", MaxQ4MLXRows))
 	case cols < 1 || cols > MaxQ4MLXCols:
 		return shape(fn, "columns", strconv.Itoa(cols), fmt.Sprintf("1 to %d", MaxQ4MLXCols))
 	case cols%groupSize != 0:
 		return shape(fn, "columns", strconv.Itoa(cols), fmt.Sprintf("a multiple of the group size %d", groupSize))
-	case rows > math.MaxInt/8/(cols/CodesPerWord):
+	case rows > math.MaxInt/8/cols:
 		return shape(fn, "rows * columns", fmt.Sprintf("%d * %d", rows, cols), "a matrix that fits the address space")
 	}
 	return nil

@@ -204,8 +204,8 @@ func (c *Checkpoint) Matrix(name string, rows, cols int) (m Matrix, err error) {
 		m.Dense, err = c.floats(name+".weight", []int64{int64(rows), int64(cols)}, plainTypes...)
 		return m, err
 	}
-	t := quant.MLXTensors{Rows: rows, Cols: cols, GroupSize: c.Config.GroupSize}
-	groups := []int64{int64(rows), int64(cols / t.GroupSize)}
+	t := quant.Affine{Format: quant.AffineFormat{Bits: 4, GroupSize: c.Config.GroupSize, Scale: quant.ScaleBF16}, Rows: rows, Cols: cols}
+	groups := []int64{int64(rows), int64(cols / t.Format.GroupSize)}
 	for _, part := range []struct {
 		name  string
 		shape []int64
@@ -220,7 +220,7 @@ func (c *Checkpoint) Matrix(name string, rows, cols int) (m Matrix, err error) {
 			return m, err
 		}
 	}
-	q, err := quant.FromMLX(t)
+	q, err := t.Q4MLX()
 	if err != nil {
 		return m, fmt.Errorf("tensor %q: %w", name, err)
 	}
