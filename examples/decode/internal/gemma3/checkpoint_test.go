@@ -234,7 +234,7 @@ func TestNotFinite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Matrix(q, 64, 64); err == nil || !strings.Contains(err.Error(), "have +Inf at index 1") {
+	if _, err := c.Matrix(q, 64, 64); err == nil || !strings.Contains(err.Error(), "biases: have +Inf at index 0") {
 		t.Error(err)
 	}
 	if _, err := c.NormWeight(FinalNorm, 64); err == nil || !strings.Contains(err.Error(), "number 0 is NaN") {
