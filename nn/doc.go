@@ -17,6 +17,7 @@
 //	function               | result                                    | layouts
 //	EmbedLookupQ4MLX       | rows of a table, scaled                   | table Q4MLXBank [vocab, hidden], ids u32, out f32
 //	EmbedLookupQ4          | rows of a table, scaled                   | table Q4Bank [vocab, hidden], ids u32, out f32
+//	EmbedLookup            | rows of a table, scaled                   | table BlockBank or DenseBank [vocab, cols], ids u32, out f32
 //	RMSNormF32             | x / rms(x) * w                            | x, out f32 [rows, dim], w f32 [dim]
 //	RMSNormBF16            | x / rms(x) * w                            | x f32 [rows, dim], w f32 [dim], out bf16
 //	RMSNormResidualAddF32  | s * (r + x / rms(x) * w)                  | r, x f32 [rows, dim], w f32 [dim]
@@ -75,6 +76,7 @@
 //
 //	EmbedLookupQ4MLX       | 0 1 3 4; 5 to 9                            | 5.7e-8 of the value
 //	EmbedLookupQ4          | 0 to 4; 5 to 9                             | 1.5e-7 of the value
+//	EmbedLookup            | 0 1 2; 3 to 6                              | rounded once, from the float32 weight
 //	RMSNormF32             | 0 1 2; 3 to 5                              | 1.9e-7 of the value
 //	RMSNormBF16            | 0 1 2; 3 to 5                              | the rounding to bf16, 2^-8 of the value
 //	RMSNormResidualAddF32  | 0 1 2; 3 to 6                              | 2.4e-7 of the branch, 6e-8 of the residual

@@ -61,6 +61,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	maps.Copy(calls, elementCalls(t, rt))
 	maps.Copy(calls, int8Calls(t, rt))
 	maps.Copy(calls, rowExactCalls(t, rt))
+	maps.Copy(calls, embedLookupCalls(t, rt))
 	return calls
 }
 

@@ -243,11 +243,17 @@ func (c costCases) embeddings() costFamily {
 	mlx, signed := randomBank(c.t, c.rt, c.r, vocab, hidden, group).bank, randomSigned(c.t, c.rt, c.r, vocab, hidden, group).bank
 	out, ids := c.f32(n), c.u32(1, 7, 8, 9, 40, 41, 62, 63)
 	shape := fmt.Sprintf("%d of %d", tokens, hidden)
-	return costFamily{title: "Embedding lookups", operation: "an element of the result", bytes: "codes, scales and biases or zero points of the rows; token ids; the result",
+	f := costFamily{title: "Embedding lookups", operation: "an element of the result", bytes: "codes, scales and biases or zero points of the rows; token ids; the result",
 		costs: []kernelCost{
 			{"embed_lookup_q4_mlx", shape, n, n/2 + n/group*4 + 4*tokens + 4*n, func(p *runtime.Pass) error { return EmbedLookupQ4MLX(p, out, mlx, ids, tokens, 2) }},
 			{"embed_lookup_q4", shape, n, n/2 + n/group*8 + 4*tokens + 4*n, func(p *runtime.Pass) error { return EmbedLookupQ4(p, out, signed, ids, tokens, 2) }},
 		}}
+	for _, t := range WeightTypes() {
+		w := randomRowExact(c.t, c.rt, c.r, t, vocab, hidden)
+		f.costs = append(f.costs, kernelCost{embedLookupKernels[t], shape, n, tokens*t.RowBytes(hidden) + 4*tokens + 4*n,
+			func(p *runtime.Pass) error { return w.embed(p, out, ids, tokens, 2) }})
+	}
+	return f
 }
 
 func (c costCases) elements() costFamily {

@@ -10,7 +10,7 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// RowExactBank is a matrix that the row-exact products multiply with: weights in any block format, or plain numbers.
+// RowExactBank is a matrix of weights in any block format, or of plain numbers: what the row-exact products multiply with.
 type RowExactBank interface {
 	BlockBank | DenseBank[float32] | DenseBank[half.Float16] | DenseBank[half.BFloat16]
 	weights() weights

@@ -23,6 +23,8 @@ type rowExactWeights struct {
 	twinHow     func(p *runtime.Pass, y, x vec32, s RowExactShape, how RowExactSchedule, bind binding) error
 	validate    func(y, x vec32, s RowExactShape) error
 	validateHow func(y, x vec32, s RowExactShape, how RowExactSchedule) error
+	embed       func(p *runtime.Pass, out vec32, ids runtime.Slice[uint32], tokens int, scale float32) error
+	embedTwin   func(p *runtime.Pass, out vec32, ids runtime.Slice[uint32], tokens int, scale float32, bind binding) error
 	rows        func(i, j int) (rowExactWeights, error) // some of the rows, in the same memory
 }
 
@@ -41,6 +43,12 @@ func rowExactOf[W RowExactBank](rt *runtime.Runtime, w W, o oracle.Dense[float32
 		func(y, x vec32, s RowExactShape) error { return ValidateRowExactMatvec(rt, y, w, x, s) },
 		func(y, x vec32, s RowExactShape, how RowExactSchedule) error {
 			return ValidateRowExactMatvecScheduled(rt, y, w, x, s, how)
+		},
+		func(p *runtime.Pass, out vec32, ids runtime.Slice[uint32], tokens int, scale float32) error {
+			return EmbedLookup(p, out, w, ids, tokens, scale)
+		},
+		func(p *runtime.Pass, out vec32, ids runtime.Slice[uint32], tokens int, scale float32, bind binding) error {
+			return UnsafeEmbedLookup(p, out, w, ids, tokens, scale, bind)
 		},
 		func(i, j int) (rowExactWeights, error) {
 			part := oracle.Dense[float32]{Data: o.Data[i*o.Cols : j*o.Cols], Rows: j - i, Cols: o.Cols}

@@ -71,6 +71,7 @@ var selfTests = []selfTest{
 	{"add_f32", selfAdd},
 	{"mlp_silu", selfSiLU},
 	{"embed_lookup_q4", selfEmbedQ4},
+	{"embed_lookup_q4_K", selfEmbedBlocks},
 	{"kv_store_timestep", selfStore},
 	{"softmax_rows_f32", selfSoftmax},
 	{"decode_advance", selfAdvance},

@@ -7,7 +7,7 @@ import (
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// Known answers of the row-exact products.
+// Known answers of the row-exact products, and of a lookup in blocks.
 
 // rowExact binds rows of weights and as many vectors as the kernel takes, whose products with two simdgroups to a threadgroup are
 // the answer. data are the rows, of rowBytes each, weights what they say.
@@ -42,12 +42,15 @@ func (m *selfMemory) rowExact(data []uint8, weights []float64, rows, perGroup, v
 	return groups, D1(64)
 }
 
-// selfRowExactQ8: blocks of a float16 scale and 32 signed codes.
 func selfRowExactQ8(m *selfMemory) (groups, threads Size) {
 	const rows, cols = 5, 1056
-	var data []uint8
-	var weights []float64
-	for block := range rows * cols / 32 {
+	data, weights := selfBlocksQ8(rows * cols / 32)
+	return m.rowExact(data, weights, rows, 2, 3, 60)
+}
+
+// selfBlocksQ8 are n blocks of a float16 scale and 32 signed codes.
+func selfBlocksQ8(n int) (data []uint8, weights []float64) {
+	for block := range n {
 		d := half.Float16FromFloat32(float32(1+block%7) / 256)
 		data = binary.LittleEndian.AppendUint16(data, uint16(d))
 		for i := range 32 {
@@ -56,15 +59,39 @@ func selfRowExactQ8(m *selfMemory) (groups, threads Size) {
 			weights = append(weights, float64(d.Float32())*float64(code))
 		}
 	}
-	return m.rowExact(data, weights, rows, 2, 3, 60)
+	return data, weights
 }
 
-// selfRowExactQ4K: blocks of two float16 scales, eight scales and offsets of 6 bits, and 256 codes of 4 bits.
 func selfRowExactQ4K(m *selfMemory) (groups, threads Size) {
 	const rows, cols = 3, 512
-	var data []uint8
-	var weights []float64
-	for block := range rows * cols / 256 {
+	data, weights := selfBlocksQ4K(rows * cols / 256)
+	return m.rowExact(data, weights, rows, 2, 2, 61)
+}
+
+// selfEmbedBlocks looks up three rows of a table in blocks, one of which does not exist.
+func selfEmbedBlocks(m *selfMemory) (groups, threads Size) {
+	const vocab, cols, scale = 3, 512, 2
+	ids := []uint32{2, vocab, 0}
+	data, weights := selfBlocksQ4K(vocab * cols / 256)
+	want := make([]float64, len(ids)*cols)
+	for t, id := range ids {
+		for c := range cols {
+			if id < vocab {
+				want[t*cols+c] = scale * weights[int(id)*cols+c]
+			}
+		}
+	}
+	input(m, 0, data)
+	input(m, 1, ids)
+	output(m, 2, zeros(len(want)), want, 1e-6, maxAbs(want), f32)
+	m.uints(3, cols, vocab, uint32(len(ids)))
+	m.float(6, scale)
+	return D2(2, len(ids)), D1(64)
+}
+
+// selfBlocksQ4K are n blocks of two float16 scales, eight scales and offsets of 6 bits, and 256 codes of 4 bits.
+func selfBlocksQ4K(n int) (data []uint8, weights []float64) {
+	for block := range n {
 		d, dmin := half.Float16FromFloat32(float32(1+block)/512), half.Float16FromFloat32(float32(3-block)/64)
 		data = binary.LittleEndian.AppendUint16(data, uint16(d))
 		data = binary.LittleEndian.AppendUint16(data, uint16(dmin))
@@ -90,5 +117,5 @@ func selfRowExactQ4K(m *selfMemory) (groups, threads Size) {
 			weights = append(weights, float64(d.Float32())*float64(scale[i/32])*float64(code(i))-float64(dmin.Float32())*float64(offset[i/32]))
 		}
 	}
-	return m.rowExact(data, weights, rows, 2, 2, 61)
+	return data, weights
 }

@@ -2,7 +2,8 @@
 //
 // A struct below is a place within a row: a run of `values` weights, of which ingot_quad gives weights 4 i to 4 i + 3, to
 // the bit what the definition of the format gives in f32. Rows start at a multiple of 16 bytes if they are of f32, q4_k or q5_k,
-// of 8 if of f16 or bf16, and else of 2. The block formats are those of ggml; see package nn/quant.
+// of 8 if of f16 or bf16, and else of 2. The block formats are those of ggml; see package nn/quant: `block` weights in
+// `bytes` bytes.
 
 #ifndef INGOT_WEIGHTS_H
 #define INGOT_WEIGHTS_H
@@ -14,6 +15,12 @@ INGOT_FUNC uint ingot_bytes4(device const ushort* at) { return uint(at[0]) | uin
 
 // Four codes, one in each byte.
 INGOT_FUNC float4 ingot_codes(uint four) { return float4(as_type<uchar4>(four)); }
+
+// The bytes of a row of a block format.
+template <typename W>
+INGOT_FUNC ulong ingot_row_bytes(uint cols) {
+    return ulong(cols / uint(W::block)) * ulong(W::bytes);
+}
 
 struct ingot_f32 {
     enum { values = 4 };
@@ -41,7 +48,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_bf16& s, uint) { return as_type<
 
 // Q8_0: blocks of 34 bytes for 32 weights, d f16 and 32 signed codes; w = d q. A run is half a block.
 struct ingot_q8_0 {
-    enum { values = 16 };
+    enum { values = 16, block = 32, bytes = 34 };
     float d;
     device const ushort* codes;
 };
@@ -59,7 +66,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_q8_0& s, uint i) {
 // Q4_0: blocks of 18 bytes for 32 weights, d f16 and 16 bytes, whose low halves are the codes of the first 16 weights;
 // w = d (q - 8). A run is half a block.
 struct ingot_q4_0 {
-    enum { values = 16 };
+    enum { values = 16, block = 32, bytes = 18 };
     float d;
     uint shift;
     device const ushort* codes;
@@ -78,7 +85,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_q4_0& s, uint i) {
 
 // IQ4_NL: as Q4_0, but w = d T[q].
 struct ingot_iq4_nl {
-    enum { values = 16 };
+    enum { values = 16, block = 32, bytes = 18 };
     float d;
     uint shift;
     device const ushort* codes;
@@ -103,7 +110,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_iq4_nl& s, uint i) {
 // Q5_0: blocks of 22 bytes for 32 weights, d f16, the fifth bits of the 32 codes, and the other four as in Q4_0;
 // w = d (q - 16). A run is half a block.
 struct ingot_q5_0 {
-    enum { values = 16 };
+    enum { values = 16, block = 32, bytes = 22 };
     float d;
     uint shift;
     uint high;
@@ -139,7 +146,7 @@ INGOT_FUNC float2 ingot_k_scale(device const uchar* at, uint j) {
 // Q4_K: blocks of 144 bytes for 256 weights, d and dmin f16, 12 bytes of scales and offsets, and 128 bytes, each 32 of which
 // hold two runs of 32 weights; w = d scale q - dmin offset.
 struct ingot_q4_k {
-    enum { values = 32 };
+    enum { values = 32, block = 256, bytes = 144 };
     float d;
     float m;
     uint shift;
@@ -163,7 +170,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_q4_k& s, uint i) {
 
 // Q5_K: blocks of 176 bytes, as Q4_K with 32 bytes before the 128: bit j of byte i is the fifth bit of weight i of run j.
 struct ingot_q5_k {
-    enum { values = 32 };
+    enum { values = 32, block = 256, bytes = 176 };
     float d;
     float m;
     uint run;
@@ -192,7 +199,7 @@ INGOT_FUNC float4 ingot_quad(thread const ingot_q5_k& s, uint i) {
 // bytes, two runs in each 32 of them, and their high two in 32. The halves' low bits come first, then their high bits, then 16
 // signed scales, each of 16 weights, and d f16; w = d scale (q - 32).
 struct ingot_q6_k {
-    enum { values = 32 };
+    enum { values = 32, block = 256, bytes = 210 };
     float2 d;
     uint low_shift;
     uint high_shift;
