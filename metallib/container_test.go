@@ -308,7 +308,7 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, err)
 	var out strings.Builder
 	require.NoError(t, metallib.Inspect(&out, lib))
-	for _, want := range []string{"container 1.2.7, executable, for macOS 14.0, 1 functions", "UUID ",
+	for _, want := range []string{"container 1.2.7, executable, for macOS 14.0, 1 functions", "UUID ", "functions  bytes  family\n", "  in all\n",
 		"kernel scale: AIR 2.6, Metal 3.1", "function constant 3: float foo", "at most 256 threads", "buffer(0)",
 		"device, read and written, 4 bytes aligned to 4", "buffer(1)", "constant", "thread_position_in_grid", "target air64"} {
 		require.Contains(t, out.String(), want)

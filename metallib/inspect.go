@@ -10,7 +10,8 @@ import (
 	"github.com/ingot-metal/ingot/metallib/air"
 )
 
-// Inspect prints what a library holds: its versions, its functions, and the arguments of its kernels.
+// Inspect prints what a library holds: its versions, the bytes of each family of functions, its functions, and the arguments of
+// its kernels.
 func Inspect(w io.Writer, l *Library) error {
 	if l == nil {
 		return errors.New("metallib: cannot print library: it is nil")
@@ -33,6 +34,7 @@ func Inspect(w io.Writer, l *Library) error {
 			p.printf("section %s, %d bytes\n", e.Tag, len(e.Data))
 		}
 	}
+	p.families(l)
 	for i := range l.Functions {
 		if err := p.function(&l.Functions[i]); err != nil {
 			return err
@@ -62,6 +64,22 @@ func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
+}
+
+func (p *printer) families(l *Library) {
+	if p.err != nil {
+		return
+	}
+	fmt.Fprintln(p.w)
+	t := tabwriter.NewWriter(p.w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "functions\tbytes\t  family")
+	total := 0
+	for _, f := range l.Families() {
+		fmt.Fprintf(t, "%d\t%d\t  %s\n", f.Functions, f.Bytes, f.Name)
+		total += f.Bytes
+	}
+	fmt.Fprintf(t, "%d\t%d\t  in all\n", len(l.Functions), total)
+	p.err = t.Flush()
 }
 
 func (p *printer) function(f *Function) error {
