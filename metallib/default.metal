@@ -543,6 +543,23 @@ kernel void add_bf16(device const ushort* a [[buffer(0)]],
     out[gid] = ingot_bf16_bits(ingot_from_bf16_bits(a[gid]) + ingot_from_bf16_bits(b[gid]));
 }
 
+// out[r, c] = x[r, c] + bias[c], r < rows, c < cols
+//
+// Slots: 0 x f32 [rows, cols], 1 bias f32 [cols], 2 out f32 (may be x itself), 3 rows, 4 cols.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void add_bias_f32(device const float* x [[buffer(0)]],
+                         device const float* bias [[buffer(1)]],
+                         device float* out [[buffer(2)]],
+                         constant uint& rows [[buffer(3)]],
+                         constant uint& cols [[buffer(4)]],
+                         uint gid [[thread_position_in_grid]]) {
+    if (ulong(gid) >= ulong(rows) * ulong(cols)) {
+        return;
+    }
+    out[gid] = x[gid] + bias[gid % cols];
+}
+
 // logits[i] = softcap(logits[i]), cap * tanh(x / cap), i < n
 //
 // Slots: 0 logits f32 (in and out), 1 softcap f32 (device; not positive or not finite: no cap), 2 n.
@@ -4703,7 +4720,7 @@ kernel void kv_ring_densify_b16(device const ushort* src [[buffer(0)]],
 
 #line 7 "qkv_rope.metal"
 #line 1 "qkv_rope.h"
-// Per-head RMS normalisation and rotary position embedding of one attention layer's queries, keys and values.
+// Per-head biases, RMS normalisation and rotary position embedding of one attention layer's queries, keys and values.
 
 #ifndef INGOT_QKV_ROPE_H
 #define INGOT_QKV_ROPE_H
@@ -4716,9 +4733,57 @@ INGOT_FUNC void ingot_cache_store(device float* cache, ulong at, float x) { cach
 INGOT_FUNC void ingot_cache_store(device half* cache, ulong at, float x) { cache[at] = half(x); }
 INGOT_FUNC void ingot_cache_store(device bfloat* cache, ulong at, float x) { cache[at] = bfloat(x); }
 
-// For every position t and head: y = x / sqrt(mean(x^2) + eps) * weight (V: only if v_norm is not 0), then for Q and K
-// the rotation of the pairs (y[p], y[p + D/2]), p < rotary_dim / 2, by the angle (first + t) * inv_freq[p]:
-//   y[p] cos - y[p + D/2] sin,  y[p + D/2] cos + y[p] sin
+// Which elements turn together, of y[0] ... y[D - 1] and the pairs p < rotary_dim / 2.
+#define INGOT_ROPE_HALVES 0u            // p and p + D / 2
+#define INGOT_ROPE_ROTARY_HALVES 1u     // p and p + rotary_dim / 2
+#define INGOT_ROPE_NEIGHBOURS 2u        // 2 p and 2 p + 1
+
+// Operands that a call may have or not.
+#define INGOT_ROPE_Q_WEIGHT 1u
+#define INGOT_ROPE_K_WEIGHT 2u
+#define INGOT_ROPE_Q_BIAS 4u
+#define INGOT_ROPE_K_BIAS 8u
+#define INGOT_ROPE_V_BIAS 16u
+
+// What not all models have.
+struct ingot_rope_options {
+    device const float* q_bias;    // [Hq, D]
+    device const float* k_bias;    // [Hkv, D]
+    device const float* v_bias;    // [Hkv, D]
+    uint operands;                 // INGOT_ROPE_Q_WEIGHT and so on: those that there are
+    uint pairing;
+    float factor;                  // of cos and sin
+};
+
+// Both norms, no biases, halves, and angles as they are.
+INGOT_FUNC ingot_rope_options ingot_rope_plain(device const float* any) {
+    ingot_rope_options o;
+    o.q_bias = any;
+    o.k_bias = any;
+    o.v_bias = any;
+    o.operands = INGOT_ROPE_Q_WEIGHT | INGOT_ROPE_K_WEIGHT;
+    o.pairing = INGOT_ROPE_HALVES;
+    o.factor = 1.0f;
+    return o;
+}
+
+// The p-th of the D / 2 pairs of elements. Behind the first rotary_dim / 2 pairs come those of the elements that do not turn.
+INGOT_FUNC uint2 ingot_rope_pair(uint p, uint D, uint rotary_dim, uint pairing) {
+    if (pairing == INGOT_ROPE_NEIGHBOURS) {
+        return uint2(2u * p, 2u * p + 1u);
+    }
+    uint half_dim = D / 2u;
+    if (pairing == INGOT_ROPE_ROTARY_HALVES) {
+        uint turning = rotary_dim / 2u;
+        return p < turning ? uint2(p, p + turning) : uint2(p + turning, p + half_dim);
+    }
+    return uint2(p, p + half_dim);
+}
+
+// For every position t and head: y = (x + bias) / sqrt(mean((x + bias)^2) + eps) * weight (without a weight, and V if v_norm
+// is 0, just x + bias), then for Q and K the rotation of the pairs (a, b) by the angle (first + t) * inv_freq[p],
+// p < rotary_dim / 2:
+//   (a cos - b sin) factor,  (b cos + a sin) factor
 // Q, K and V are rewritten in place; if there are caches, K and V also go to dst_k and dst_v from element `offset` on, which
 // must fit. first + T must be at most 2^32. A simdgroup takes the head row; one behind the last does nothing.
 template <typename C>
@@ -4726,13 +4791,15 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
                                device const float* k_weight, device const float* v_weight, ulong q_rows, ulong kv_rows,
                                uint Hq, uint Hkv, uint D, uint rotary_dim, uint first, float eps, bool caches,
                                device C* dst_k, device C* dst_v, ulong offset, device const float* inv_freq, uint v_norm,
-                               ulong row, uint lane) {
+                               ingot_rope_options options, ulong row, uint lane) {
     device float* x = q;
     device const float* weight = q_weight;
+    device const float* bias = options.q_bias;
     device C* cache = dst_k;
     uint heads = Hq;
     bool store = false;
-    bool norm = true;
+    bool norm = (options.operands & INGOT_ROPE_Q_WEIGHT) != 0u;
+    bool shift = (options.operands & INGOT_ROPE_Q_BIAS) != 0u;
     bool rotate = true;
     if (row >= q_rows) {
         row -= q_rows;
@@ -4741,25 +4808,37 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
         if (row < kv_rows) {
             x = k;
             weight = k_weight;
+            bias = options.k_bias;
+            norm = (options.operands & INGOT_ROPE_K_WEIGHT) != 0u;
+            shift = (options.operands & INGOT_ROPE_K_BIAS) != 0u;
         } else {
             row -= kv_rows;
             x = v;
             weight = v_weight;
+            bias = options.v_bias;
             cache = dst_v;
             norm = v_norm != 0u;
+            shift = (options.operands & INGOT_ROPE_V_BIAS) != 0u;
             rotate = false;
         }
     }
     ulong at = row * ulong(D);
     ulong to = offset + at;
+    ulong of_head = (row % ulong(heads)) * ulong(D);
     uint half_dim = D / 2u;
 
+    // A lane reads and writes pairs of its own only, so nothing need be ordered between lanes.
     float inverse = 1.0f;
     if (norm) {
         float squares = 0.0f;
         for (uint p = lane; p < half_dim; p += 32u) {
-            float a = x[at + ulong(p)];
-            float b = x[at + ulong(p) + ulong(half_dim)];
+            uint2 pair = ingot_rope_pair(p, D, rotary_dim, options.pairing);
+            float a = x[at + ulong(pair.x)];
+            float b = x[at + ulong(pair.y)];
+            if (shift) {
+                a += bias[of_head + ulong(pair.x)];
+                b += bias[of_head + ulong(pair.y)];
+            }
             squares = fma(a, a, squares);
             squares = fma(b, b, squares);
         }
@@ -4769,18 +4848,23 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
 
     float position = float(first + uint(row / ulong(heads)));
     for (uint p = lane; p < half_dim; p += 32u) {
-        ulong low = at + ulong(p);
-        ulong high = low + ulong(half_dim);
+        uint2 pair = ingot_rope_pair(p, D, rotary_dim, options.pairing);
+        ulong low = at + ulong(pair.x);
+        ulong high = at + ulong(pair.y);
         float a = x[low];
         float b = x[high];
+        if (shift) {
+            a += bias[of_head + ulong(pair.x)];
+            b += bias[of_head + ulong(pair.y)];
+        }
         if (norm) {
-            a = a * inverse * weight[p];
-            b = b * inverse * weight[p + half_dim];
+            a = a * inverse * weight[pair.x];
+            b = b * inverse * weight[pair.y];
         }
         if (rotate && p < rotary_dim / 2u) {
             float angle = position * inv_freq[p];
-            float c = precise::cos(angle);
-            float s = precise::sin(angle);
+            float c = precise::cos(angle) * options.factor;
+            float s = precise::sin(angle) * options.factor;
             float turned = fma(a, c, -(b * s));
             b = fma(b, c, a * s);
             a = turned;
@@ -4788,8 +4872,8 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
         x[low] = a;
         x[high] = b;
         if (store) {
-            ingot_cache_store(cache, to + ulong(p), a);
-            ingot_cache_store(cache, to + ulong(p) + ulong(half_dim), b);
+            ingot_cache_store(cache, to + ulong(pair.x), a);
+            ingot_cache_store(cache, to + ulong(pair.y), b);
         }
     }
 }
@@ -4858,16 +4942,89 @@ kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
         return;
     }
     ingot_qkv_rope<C>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, true, dst_k,
-                      dst_v, offset, inv_freq, v_norm, row, lane);
+                      dst_v, offset, inv_freq, v_norm, ingot_rope_plain(inv_freq), row, lane);
+}
+
+// rms_qkv_rope_kv_store with what not all models have: biases that are added before the norms, no norms, other
+// pairs, and a factor that multiplies cos and sin. pairing is 0 for the pairs (p, p + D/2), 1 for (p, p + rotary_dim/2), 2 for
+// (2p, 2p + 1). operands is the sum of 1 (q_weight), 2 (k_weight), 4 (q_bias), 8 (k_bias), 16 (v_bias), of those that there
+// are: without a weight those heads have no norm, and what there is not is bound but not read.
+//
+// Kernels: rms_qkv_rope_kv_store_opt, _f16_opt and _bf16_opt.
+//
+// Slots: those of rms_qkv_rope_kv_store; 20 pairing, 21 factor f32, 22 q_bias f32 [Hq, D], 23 k_bias f32 [Hkv, D],
+//        24 v_bias f32 [Hkv, D], 25 operands.
+// Geometry: that of rms_qkv_rope_kv_store.
+// Threadgroup memory: none.
+// Sources: biases, Qwen2, arXiv:2407.10671; factors, YaRN, arXiv:2309.00071; neighbours, RoFormer, arXiv:2104.09864.
+template <typename C>
+kernel void rms_qkv_rope_kv_store_opt(device float* q [[buffer(0)]],
+                                      device float* k [[buffer(1)]],
+                                      device float* v [[buffer(2)]],
+                                      device const float* q_weight [[buffer(3)]],
+                                      device const float* k_weight [[buffer(4)]],
+                                      device const float* v_weight [[buffer(5)]],
+                                      constant uint& T [[buffer(6)]],
+                                      constant uint& Hq [[buffer(7)]],
+                                      constant uint& Hkv [[buffer(8)]],
+                                      constant uint& D [[buffer(9)]],
+                                      constant uint& rotary_dim [[buffer(10)]],
+                                      device const uint* pos [[buffer(11)]],
+                                      constant float& eps [[buffer(13)]],
+                                      device C* dst_k [[buffer(14)]],
+                                      device C* dst_v [[buffer(15)]],
+                                      device const uint* kv_offset [[buffer(16)]],
+                                      constant uint& capacity [[buffer(17)]],
+                                      device const float* inv_freq [[buffer(18)]],
+                                      constant uint& v_norm [[buffer(19)]],
+                                      constant uint& pairing [[buffer(20)]],
+                                      constant float& factor [[buffer(21)]],
+                                      device const float* q_bias [[buffer(22)]],
+                                      device const float* k_bias [[buffer(23)]],
+                                      device const float* v_bias [[buffer(24)]],
+                                      constant uint& operands [[buffer(25)]],
+                                      uint tile [[threadgroup_position_in_grid]],
+                                      uint lane [[thread_index_in_simdgroup]],
+                                      uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    if (row >= q_rows + 2ul * kv_rows) {
+        return;
+    }
+    ulong span = kv_rows * ulong(D);
+    ulong offset = ulong(kv_offset[0]);
+    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
+        return;
+    }
+    uint first = pos[0];
+    if (!ingot_positions_fit(first, T)) {
+        return;
+    }
+    ingot_rope_options options;
+    options.q_bias = q_bias;
+    options.k_bias = k_bias;
+    options.v_bias = v_bias;
+    options.operands = operands;
+    options.pairing = pairing;
+    options.factor = factor;
+    ingot_qkv_rope<C>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, true, dst_k,
+                      dst_v, offset, inv_freq, v_norm, options, row, lane);
 }
 
 typedef decltype(rms_qkv_rope_kv_store<float>) store_f32;
 typedef decltype(rms_qkv_rope_kv_store<half>) store_f16;
 typedef decltype(rms_qkv_rope_kv_store<bfloat>) store_bf16;
+typedef decltype(rms_qkv_rope_kv_store_opt<float>) store_f32_opt;
+typedef decltype(rms_qkv_rope_kv_store_opt<half>) store_f16_opt;
+typedef decltype(rms_qkv_rope_kv_store_opt<bfloat>) store_bf16_opt;
 
 template [[host_name("rms_qkv_rope_kv_store")]] kernel store_f32 rms_qkv_rope_kv_store<float>;
 template [[host_name("rms_qkv_rope_kv_store_f16")]] kernel store_f16 rms_qkv_rope_kv_store<half>;
 template [[host_name("rms_qkv_rope_kv_store_bf16")]] kernel store_bf16 rms_qkv_rope_kv_store<bfloat>;
+template [[host_name("rms_qkv_rope_kv_store_opt")]] kernel store_f32_opt rms_qkv_rope_kv_store_opt<float>;
+template [[host_name("rms_qkv_rope_kv_store_f16_opt")]] kernel store_f16_opt rms_qkv_rope_kv_store_opt<half>;
+template [[host_name("rms_qkv_rope_kv_store_bf16_opt")]] kernel store_bf16_opt rms_qkv_rope_kv_store_opt<bfloat>;
 
 // The norms and rotations of rms_qkv_rope_kv_store without caches. pos is a number of the host. Positions beyond 32 bits
 // make the whole launch a no-op. If Hkv is 0, there are queries only, and k, v and their weights are bound but not used.
@@ -4902,7 +5059,54 @@ kernel void rms_qkv_rope(device float* q [[buffer(0)]],
         return;
     }
     ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, pos, eps, false, k, v,
-                          0ul, inv_freq, v_norm, row, lane);
+                          0ul, inv_freq, v_norm, ingot_rope_plain(inv_freq), row, lane);
+}
+
+// rms_qkv_rope with what rms_qkv_rope_kv_store_opt adds.
+//
+// Slots: those of rms_qkv_rope; 20 pairing, 21 factor f32, 22 q_bias f32 [Hq, D], 23 k_bias f32 [Hkv, D],
+//        24 v_bias f32 [Hkv, D], 25 operands.
+// Geometry: that of rms_qkv_rope_kv_store.
+// Threadgroup memory: none.
+kernel void rms_qkv_rope_opt(device float* q [[buffer(0)]],
+                             device float* k [[buffer(1)]],
+                             device float* v [[buffer(2)]],
+                             device const float* q_weight [[buffer(3)]],
+                             device const float* k_weight [[buffer(4)]],
+                             device const float* v_weight [[buffer(5)]],
+                             constant uint& T [[buffer(6)]],
+                             constant uint& Hq [[buffer(7)]],
+                             constant uint& Hkv [[buffer(8)]],
+                             constant uint& D [[buffer(9)]],
+                             constant uint& rotary_dim [[buffer(10)]],
+                             constant uint& pos [[buffer(11)]],
+                             constant float& eps [[buffer(13)]],
+                             device const float* inv_freq [[buffer(18)]],
+                             constant uint& v_norm [[buffer(19)]],
+                             constant uint& pairing [[buffer(20)]],
+                             constant float& factor [[buffer(21)]],
+                             device const float* q_bias [[buffer(22)]],
+                             device const float* k_bias [[buffer(23)]],
+                             device const float* v_bias [[buffer(24)]],
+                             constant uint& operands [[buffer(25)]],
+                             uint tile [[threadgroup_position_in_grid]],
+                             uint lane [[thread_index_in_simdgroup]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    if (row >= q_rows + 2ul * kv_rows || !ingot_positions_fit(pos, T)) {
+        return;
+    }
+    ingot_rope_options options;
+    options.q_bias = q_bias;
+    options.k_bias = k_bias;
+    options.v_bias = v_bias;
+    options.operands = operands;
+    options.pairing = pairing;
+    options.factor = factor;
+    ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, pos, eps, false, k, v,
+                          0ul, inv_freq, v_norm, options, row, lane);
 }
 
 // rms_qkv_rope with a position that is read on the device.
@@ -4936,7 +5140,55 @@ kernel void rms_qkv_rope_posbuf(device float* q [[buffer(0)]],
         return;
     }
     ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, false, k, v,
-                          0ul, inv_freq, v_norm, row, lane);
+                          0ul, inv_freq, v_norm, ingot_rope_plain(inv_freq), row, lane);
+}
+
+// rms_qkv_rope_posbuf with what rms_qkv_rope_kv_store_opt adds.
+//
+// Slots: those of rms_qkv_rope_posbuf; 20 pairing, 21 factor f32, 22 q_bias f32 [Hq, D], 23 k_bias f32 [Hkv, D],
+//        24 v_bias f32 [Hkv, D], 25 operands.
+// Geometry: that of rms_qkv_rope_kv_store.
+// Threadgroup memory: none.
+kernel void rms_qkv_rope_posbuf_opt(device float* q [[buffer(0)]],
+                                    device float* k [[buffer(1)]],
+                                    device float* v [[buffer(2)]],
+                                    device const float* q_weight [[buffer(3)]],
+                                    device const float* k_weight [[buffer(4)]],
+                                    device const float* v_weight [[buffer(5)]],
+                                    constant uint& T [[buffer(6)]],
+                                    constant uint& Hq [[buffer(7)]],
+                                    constant uint& Hkv [[buffer(8)]],
+                                    constant uint& D [[buffer(9)]],
+                                    constant uint& rotary_dim [[buffer(10)]],
+                                    device const uint* pos [[buffer(11)]],
+                                    constant float& eps [[buffer(13)]],
+                                    device const float* inv_freq [[buffer(18)]],
+                                    constant uint& v_norm [[buffer(19)]],
+                                    constant uint& pairing [[buffer(20)]],
+                                    constant float& factor [[buffer(21)]],
+                                    device const float* q_bias [[buffer(22)]],
+                                    device const float* k_bias [[buffer(23)]],
+                                    device const float* v_bias [[buffer(24)]],
+                                    constant uint& operands [[buffer(25)]],
+                                    uint tile [[threadgroup_position_in_grid]],
+                                    uint lane [[thread_index_in_simdgroup]],
+                                    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ulong q_rows = ulong(T) * ulong(Hq);
+    ulong kv_rows = ulong(T) * ulong(Hkv);
+    ulong row = ulong(tile) * ulong(INGOT_ROPE_GROUP_ROWS) + ulong(simdgroup);
+    uint first = pos[0];
+    if (row >= q_rows + 2ul * kv_rows || !ingot_positions_fit(first, T)) {
+        return;
+    }
+    ingot_rope_options options;
+    options.q_bias = q_bias;
+    options.k_bias = k_bias;
+    options.v_bias = v_bias;
+    options.operands = operands;
+    options.pairing = pairing;
+    options.factor = factor;
+    ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, false, k, v,
+                          0ul, inv_freq, v_norm, options, row, lane);
 }
 #line 1 "rms_norm.metal"
 // RMS normalisation of rows (Zhang and Sennrich, arXiv:1910.07467). The weight multiplies as it is: Gemma's (1 + w) is

@@ -31,9 +31,17 @@ func init() {
 	for _, name := range []string{"rms_qkv_rope_kv_store_f16", "rms_qkv_rope_kv_store_bf16"} {
 		kernelSlots[name] = kernelSlots["rms_qkv_rope_kv_store"]
 	}
+	for _, name := range []string{"rms_qkv_rope_kv_store", "rms_qkv_rope_kv_store_f16", "rms_qkv_rope_kv_store_bf16"} {
+		kernelSlots[name+"_opt"] = kernelSlots[name] + ropeOptionSlots
+	}
 	kernelSlots["rms_qkv_rope"] = "0w 1w 2w 3r 4r 5r 6u 7u 8u 9u 10u 11u 13f 18r 19u"
 	kernelSlots["rms_qkv_rope_posbuf"] = "0w 1w 2w 3r 4r 5r 6u 7u 8u 9u 10u 11r 13f 18r 19u"
+	for _, name := range []string{"rms_qkv_rope", "rms_qkv_rope_posbuf"} {
+		kernelSlots[name+"_opt"] = kernelSlots[name] + ropeOptionSlots
+	}
 }
+
+const ropeOptionSlots = " 20u 21f 22r 23r 24r 25u"
 
 // Names say what the settings are, and every head dimension has what is launched unless another setting is asked for, with
 // the small fallback, for every cache and with options.

@@ -43,8 +43,8 @@
 //	GEMV, GEMVEpilogue     | the same with a vector                    | W [rows, cols] or its transpose, x [cols], as above
 //	RowExactMatvec         | W x, for up to 16 x, each as if alone     | W [batch * rows, cols] BlockBank or DenseBank, x, y f32, any strides
 //	RowExactMatvecScheduled | the same, laid out as the caller says   | as above
-//	RMSQKVRoPE, RMSQKVRoPEPosBuf | norms, RoPE, of queries only too     | f32 [T, heads, D]
-//	RMSQKVRoPEKVStore      | norms, RoPE, store to the cache           | f32 [T, heads, D]; caches f32, f16 or bf16 [positions, Hkv, D]
+//	RMSQKVRoPE, RMSQKVRoPEPosBuf | biases, norms, RoPE, of queries too  | f32 [T, heads, D], biases f32 [heads, D], weights f32 [D]
+//	RMSQKVRoPEKVStore      | the same, and the store to the cache      | as above; caches f32, f16 or bf16 [positions, Hkv, D]
 //	FlashAttnRows          | softmax(s q k) v, causal, sliding window  | q f32 [B, T, H, D], k, v f32, f16 or bf16 [B, cap, Hkv, D], out f32 or bf16
 //	FlashAttnDecode        | the same, of one row, split over the keys | as above, T = 1, and scratch f32 [B, H, chunks, D + 2]
 //	Attention              | the one of the two that suits             | as above
@@ -57,6 +57,7 @@
 //	MLPGELUTanh            | gelu(g) * u                               | g, u f32 [n], out f32 or bf16
 //	ScaleInPlaceF32        | s * x                                     | x f32 [n]
 //	Add, AddInPlace        | a + b                                     | f32, f16 or bf16 [n]
+//	AddBias                | x + b, b to each row                      | x, out f32 [rows, cols], b f32 [cols]
 //	Cast                   | the same number in another type           | f32, f16 and bf16 [n], from each to each
 //	Copy                   | the same bits                             | 16 or 32 bits [n]
 //	SoftmaxRowsF32         | softmax of each row                       | x, out f32 [rows, cols]
@@ -104,6 +105,7 @@
 //	RowExactMatvecScheduled | as above                                  | as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | 0 to 5 18; 6 to 11 13 19 (11 live)    | 0.27 of the budget below, the bits of RMSQKVRoPEKVStore
 //	RMSQKVRoPEKVStore      | 0 to 5 11 14 15 16 18; 6 to 10 13 17 19    | 0.28 of its budget: 1e-6 of a pair, 2^-23 of the angle
+//	both, with options     | those, and 22 23 24; 20 21 25              | 0.19 of that budget
 //	FlashAttnRows          | 0 to 3 6 11 12 16; 4 5 7 to 10 13 to 15 17 | 0.19 of its budget: 1e-6 of the values, the scores' errors
 //	FlashAttnDecode        | 0 to 3 6 11 12; 4 7 to 10 13 15, and       | 0.06 of that budget
 //	                       | 0 1 3 7; 2 4 5 6 8                         |
@@ -120,6 +122,7 @@
 //	MLPGELUTanh            | 0 1 2; 3                                   | 0.30 of its budget: 6e-7 of the value, and of exp's argument
 //	ScaleInPlaceF32        | 0; 1 2                                     | rounded once
 //	Add, AddInPlace        | 0 1 2; 3                                   | rounded once in f32, once more to f16 and bf16
+//	AddBias                | 0 1 2; 3 4                                 | rounded once
 //	Cast                   | 0 1; 2                                     | rounded once
 //	Copy                   | 0 1; 2                                     | exact
 //	SoftmaxRowsF32         | 0 1; 2 3                                   | 0.21 of its budget: 2^-24 per addition, 2^-22 of the exponents

@@ -122,6 +122,12 @@ func TestElementsFewThreads(t *testing.T) {
 				t.Fatalf("%d threads: element %d is %v, want %v", threads, i, v, a[i]+b[i])
 			}
 		}
+		encode(t, rt, 1, func(p *runtime.Pass) error { return AddBias(p, va.s, va.s, vb.s, 2, n/2) })
+		for i, v := range va.get() {
+			if v != a[i]+b[i%(n/2)] {
+				t.Fatalf("%d threads: element %d with a bias is %v, want %v", threads, i, v, a[i]+b[i%(n/2)])
+			}
+		}
 		encode(t, rt, 1, func(p *runtime.Pass) error { return ScaleInPlaceF32(p, out.s, n, -2) })
 		for i, v := range out.get() {
 			if math.Abs(float64(v)) != 2*math.Abs(float64(a[i]+b[i])) {
@@ -168,6 +174,7 @@ func TestElementsInExactMemory(t *testing.T) {
 			"Add f32":         func(p *runtime.Pass) error { return Add(p, f(n), f(n), f(n), n) },
 			"Add f16":         func(p *runtime.Pass) error { return AddInPlace(p, h, h, n) },
 			"Add bf16":        func(p *runtime.Pass) error { return AddInPlace(p, b, b, n) },
+			"AddBias":         func(p *runtime.Pass) error { return AddBias(p, f(3*n), f(3*n), f(n), 3, n) },
 			"Cast f32 f16":    func(p *runtime.Pass) error { return Cast(p, h, f(n), n) },
 			"Cast f32 bf16":   func(p *runtime.Pass) error { return Cast(p, b, f(n), n) },
 			"Cast f16 f32":    func(p *runtime.Pass) error { return Cast(p, f(n), h, n) },

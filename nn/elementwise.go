@@ -107,6 +107,52 @@ func add[T Float](fn, outName, aName string, p *runtime.Pass, out, a, b runtime.
 	return dispatchElements(l, n)
 }
 
+// AddBias adds a vector to each row:
+//
+//	out[r, c] = x[r, c] + bias[c],  r < rows, c < cols
+//
+// Shapes: x and out [rows, cols], bias [cols]; longer slices are allowed. rows == 0 is a no-op.
+//
+// Slots: 0 x, 1 bias, 2 out; scalars 3 rows, 4 cols (uint32).
+//
+// out may be exactly x; otherwise it must not overlap x, and never bias. Deterministic: each sum is rounded once. Errors:
+// ErrShape, ErrLimit, ErrForeign, ErrClosed, ErrOverlap.
+func AddBias(p *runtime.Pass, out, x, bias runtime.Slice[float32], rows, cols int) error {
+	return addBias("nn.AddBias", p, out, x, bias, rows, cols, nil)
+}
+
+// UnsafeAddBias is [AddBias] with scalars 3 and 4 in the caller's own storage.
+//
+// Unsafe: see the package documentation.
+func UnsafeAddBias(p *runtime.Pass, out, x, bias runtime.Slice[float32], rows, cols int, bind func(*runtime.ScalarBinder) error) error {
+	return addBias("nn.UnsafeAddBias", p, out, x, bias, rows, cols, bind)
+}
+
+func addBias(fn string, p *runtime.Pass, out, x, bias runtime.Slice[float32], rows, cols int, bind func(*runtime.ScalarBinder) error) error {
+	c := start(fn, p)
+	c.dim("rows", rows, 0)
+	c.dim("cols", cols, 1)
+	n := c.product("rows * cols", maxDim, rows, cols)
+	c.memory(memory{"x", x.View(), n, 4}, memory{"bias", bias.View(), cols, 4}, memory{"out", out.View(), n, 4})
+	if c.err != nil || n == 0 {
+		return c.result()
+	}
+	o, in, b := first(out.View(), n, 4), first(x.View(), n, 4), first(bias.View(), cols, 4)
+	c.sameOrDisjoint(operand{"out", o}, operand{"x", in})
+	c.disjoint(1, operand{"out", o}, operand{"bias", b})
+	if c.err != nil {
+		return c.result()
+	}
+	l := p.Kernel("add_bias_f32")
+	l.Read(0, in)
+	l.Read(1, b)
+	l.Write(2, o)
+	l.Uint32(3, uint32(rows))
+	l.Uint32(4, uint32(cols))
+	l.Scalars(bind)
+	return dispatchElements(l, n)
+}
+
 // SoftcapLogits caps logits in place:
 //
 //	logits[i] = cap * tanh(logits[i] / cap),  cap = softcap[0],  i < n

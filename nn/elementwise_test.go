@@ -110,6 +110,28 @@ func TestAdd(t *testing.T) {
 	t.Run("bf16", testAdd[half.BFloat16])
 }
 
+// Each row gets the vector, with the one rounding that IEEE says; in place too, and whatever the numbers are.
+func TestAddBias(t *testing.T) {
+	defer logExact(t, "AddBias")()
+	rt := open(t)
+	for i, c := range []struct{ rows, cols int }{{1, 1}, {1, 7}, {7, 1}, {3, 32}, {2, 255}, {5, 256}, {3, 257}, {257, 3}, {4, 1000}, {64, 64}, {2, 4097}, {33, 31}, {0, 5}} {
+		n := c.rows * c.cols
+		x, b := numbers[float32](n, uint64(411+i)), numbers[float32](c.cols, uint64(431+i))
+		vx, vb, out := newBuffer(t, rt, x), newBuffer(t, rt, b), output[float32](t, rt, n)
+		encode(t, rt, min(n, 1), func(p *runtime.Pass) error { return AddBias(p, out.s, vx.s, vb.s, c.rows, c.cols) })
+		want := make([]float64, n)
+		for j := range want {
+			want[j] = oracle.RoundF32(float64(x[j]) + float64(b[j%c.cols]))
+		}
+		where := fmt.Sprintf("%d x %d", c.rows, c.cols)
+		exact(t, where, widen(out.get()), want)
+		vx.untouched()
+		vb.untouched()
+		encode(t, rt, min(n, 1), func(p *runtime.Pass) error { return AddBias(p, vx.s, vx.s, vb.s, c.rows, c.cols) })
+		sameBits(t, where+" in place", vx, out)
+	}
+}
+
 func TestSoftcapLogits(t *testing.T) {
 	rt, r := open(t), source(213)
 	var w worst
@@ -160,6 +182,8 @@ func TestElementwiseRecorded(t *testing.T) {
 			func(p *runtime.Pass, bi bind) error { return UnsafeAdd(p, bout.s, b.s, b2.s, n, bi) }},
 		{x, []scalar{{slot: 3, u: n}}, func(p *runtime.Pass) error { return AddInPlace(p, x.s, y.s, n) },
 			func(p *runtime.Pass, b bind) error { return UnsafeAddInPlace(p, x.s, y.s, n, b) }},
+		{x, []scalar{{slot: 3, u: 3}, {slot: 4, u: 200}}, func(p *runtime.Pass) error { return AddBias(p, x.s, x.s, y.s, 3, 200) },
+			func(p *runtime.Pass, b bind) error { return UnsafeAddBias(p, x.s, x.s, y.s, 3, 200, b) }},
 		{x, []scalar{{slot: 2, u: n}}, func(p *runtime.Pass) error { return SoftcapLogits(p, x.s, limit.s, n) },
 			func(p *runtime.Pass, b bind) error { return UnsafeSoftcapLogits(p, x.s, limit.s, n, b) }},
 	} {
@@ -204,6 +228,23 @@ func TestElementwiseRefuses(t *testing.T) {
 		{"y short", func(p *runtime.Pass) error { return AddInPlace(p, x.s, y.s.Slice(0, 63), 64) }, runtime.ErrShape, []string{"y", "63"}},
 		{"x short", func(p *runtime.Pass) error { return AddInPlace(p, x.s.Slice(0, 63), y.s, 64) }, runtime.ErrShape, []string{"x", "63"}},
 		{"y shifted", func(p *runtime.Pass) error { return AddInPlace(p, x.s.Slice(0, 32), x.s.Slice(31, 63), 32) }, runtime.ErrOverlap, []string{"x", "y"}},
+	})
+	biased := func(o, x, b slice, rows, cols int) func(*runtime.Pass) error {
+		return func(p *runtime.Pass) error { return AddBias(p, o, x, b, rows, cols) }
+	}
+	refuses(t, rt, "nn.AddBias", []target{x, y, out}, []refusal{
+		{"no pass", func(*runtime.Pass) error { return AddBias(nil, out.s, x.s, y.s, 1, 1) }, runtime.ErrMisuse, nil},
+		{"rows negative", biased(out.s, x.s, y.s, -1, 4), runtime.ErrShape, []string{"rows"}},
+		{"no columns", biased(out.s, x.s, y.s, 4, 0), runtime.ErrShape, []string{"cols"}},
+		{"product huge", biased(out.s, x.s, y.s, math.MaxInt32, 2), runtime.ErrLimit, []string{"rows * cols"}},
+		{"x short", biased(out.s, x.s.Slice(0, 63), y.s, 8, 8), runtime.ErrShape, []string{"x", "63", "64"}},
+		{"bias short", biased(out.s, x.s, y.s.Slice(0, 7), 8, 8), runtime.ErrShape, []string{"bias", "7", "8"}},
+		{"bias zero", biased(out.s, x.s, slice{}, 8, 8), runtime.ErrShape, []string{"bias"}},
+		{"out short", biased(out.s.Slice(0, 63), x.s, y.s, 8, 8), runtime.ErrShape, []string{"out", "63"}},
+		{"x foreign", biased(out.s, f.s, y.s, 8, 8), runtime.ErrForeign, []string{"x"}},
+		{"out shifted from x", biased(x.s.Slice(1, 33), x.s.Slice(0, 32), y.s, 4, 8), runtime.ErrOverlap, []string{"out", "x"}},
+		{"out is bias", biased(x.s.Slice(0, 8), y.s, x.s.Slice(0, 8), 1, 8), runtime.ErrOverlap, []string{"out", "bias"}},
+		{"bias in x in place", biased(x.s, x.s, x.s.Slice(8, 16), 8, 8), runtime.ErrOverlap, []string{"out", "bias"}},
 	})
 	capped := func(x, limit slice, n int) func(*runtime.Pass) error {
 		return func(p *runtime.Pass) error { return SoftcapLogits(p, x, limit, n) }

@@ -21,6 +21,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	x16, ids := newBuffer(t, rt, half.BFloat16s(normals(r, 64, 1))), newBuffer(t, rt, []uint32{3})
 	y16, value, limit, token := output[half.BFloat16](t, rt, 64), output[float32](t, rt, 1), newBuffer(t, rt, []float32{30}), output[uint32](t, rt, 1)
 	rope := newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 64, rotary: 64, capacity: 256})
+	llama := newRope(t, rt, r, ropeCase{t: 1, hq: 2, hkv: 1, d: 64, rotary: 32, capacity: 256, pairing: RoPENeighbours, factor: 2, noQNorm: true, noKNorm: true, qBias: true, kBias: true, vBias: true})
 	attn := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 4, tkv: 2, qPos: 1})
 	attnOut, attnScratch := output[half.BFloat16](t, rt, attn.q.n), output[float32](t, rt, AttnDecodeScratch(attn.d))
 	tiledOut := output[float32](t, rt, attn.q.n)
@@ -53,10 +54,12 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 		"FlashAttnTiled": func(p *runtime.Pass) error {
 			return FlashAttnTiled(p, tiledOut.s, attn.q.s, attn.k.s, attn.v.s, attn.live, attn.d)
 		},
-		"RMSQKVRoPE":       func(p *runtime.Pass) error { return RMSQKVRoPE(p, rope.heads(), 3) },
-		"RMSQKVRoPEPosBuf": func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, rope.queries(), rope.a.Position) },
-		"SoftcapArgmax":    func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
-		"DecodeAdvance":    func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
+		"RMSQKVRoPE":                     func(p *runtime.Pass) error { return RMSQKVRoPE(p, rope.heads(), 3) },
+		"RMSQKVRoPEPosBuf":               func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, rope.queries(), rope.a.Position) },
+		"RMSQKVRoPE with options":        func(p *runtime.Pass) error { return RMSQKVRoPE(p, llama.heads(), 3) },
+		"RMSQKVRoPEKVStore with options": func(p *runtime.Pass) error { return RMSQKVRoPEKVStore(p, llama.a) },
+		"SoftcapArgmax":                  func(p *runtime.Pass) error { return SoftcapArgmax(p, token.s, value.s, x.s, limit.s, 64) },
+		"DecodeAdvance":                  func(p *runtime.Pass) error { return DecodeAdvance(p, step.a) },
 	}
 	maps.Copy(calls, elementCalls(t, rt))
 	maps.Copy(calls, int8Calls(t, rt))
@@ -79,6 +82,7 @@ func elementCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.
 		"MLPSiLU":         func(p *runtime.Pass) error { return MLPSiLU(p, out.s, x.s, y.s, 64) },
 		"MLPGELUTanh":     func(p *runtime.Pass) error { return MLPGELUTanh(p, x16.s, x.s, y.s, 64) },
 		"ScaleInPlaceF32": func(p *runtime.Pass) error { return ScaleInPlaceF32(p, out.s, 64, 2) },
+		"AddBias":         func(p *runtime.Pass) error { return AddBias(p, out.s, x.s, y.s, 1, 64) },
 		"Add":             func(p *runtime.Pass) error { return Add(p, out.s, x.s, y.s, 64) },
 		"AddInPlace":      func(p *runtime.Pass) error { return AddInPlace(p, x16.s, x16.s, 64) },
 		"SoftcapLogits":   func(p *runtime.Pass) error { return SoftcapLogits(p, out.s, limit.s, 64) },

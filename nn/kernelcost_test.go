@@ -209,15 +209,30 @@ func (c costCases) rope() costFamily {
 	f.costs = append(f.costs,
 		kernelCost{"rms_qkv_rope", shape, all, 8*all + 3*weights + freq, func(p *runtime.Pass) error { return RMSQKVRoPE(p, heads, 5) }},
 		kernelCost{"rms_qkv_rope_posbuf", shape, all, 8*all + 3*weights + freq, func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, heads, at) }})
-	f.costs = append(f.costs, ropeStoreCost[float32](c, heads, "", shape, 8*all+3*weights+freq+2*4*kv),
-		ropeStoreCost[half.Float16](c, heads, "_f16", shape, 8*all+3*weights+freq+2*2*kv),
-		ropeStoreCost[half.BFloat16](c, heads, "_bf16", shape, 8*all+3*weights+freq+2*2*kv))
+	f32, f16 := 2*4*kv, 2*2*kv // of the caches
+	bytes := 8*all + 3*weights + freq
+	f.costs = append(f.costs, ropeStoreCost[float32](c, heads, "", shape, bytes+f32), ropeStoreCost[half.Float16](c, heads, "_f16", shape, bytes+f16),
+		ropeStoreCost[half.BFloat16](c, heads, "_bf16", shape, bytes+f16))
+
+	// Qwen2: biases and no norms.
+	biased := heads
+	biased.QWeight, biased.KWeight, biased.VWeight, biased.VNorm = runtime.Slice[float32]{}, runtime.Slice[float32]{}, runtime.Slice[float32]{}, false
+	biased.QBias, biased.KBias, biased.VBias = c.f32(hq*d), c.f32(hkv*d), c.f32(hkv*d)
+	shape += ", biases, no norms"
+	bytes = 8*all + 4*(hq+2*hkv)*d + freq
+	f.costs = append(f.costs,
+		kernelCost{"rms_qkv_rope_opt", shape, all, bytes, func(p *runtime.Pass) error { return RMSQKVRoPE(p, biased, 5) }},
+		kernelCost{"rms_qkv_rope_posbuf_opt", shape, all, bytes, func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, biased, at) }},
+		ropeStoreCost[float32](c, biased, "_opt", shape, bytes+f32), ropeStoreCost[half.Float16](c, biased, "_f16_opt", shape, bytes+f16),
+		ropeStoreCost[half.BFloat16](c, biased, "_bf16_opt", shape, bytes+f16))
+	f.bytes += ", biases"
 	return f
 }
 
 func ropeStoreCost[E Float](c costCases, h QKVHeads, suffix, shape string, bytes int) kernelCost {
 	n := h.T * h.HeadsKV * h.HeadDim
-	a := QKVRoPE[E]{Q: h.Q, K: h.K, V: h.V, QWeight: h.QWeight, KWeight: h.KWeight, VWeight: h.VWeight, VNorm: true, InvFreq: h.InvFreq,
+	a := QKVRoPE[E]{Q: h.Q, K: h.K, V: h.V, QWeight: h.QWeight, KWeight: h.KWeight, VWeight: h.VWeight, VNorm: h.VNorm, InvFreq: h.InvFreq,
+		QBias: h.QBias, KBias: h.KBias, VBias: h.VBias,
 		CacheK: floats[E](c, 2*n), CacheV: floats[E](c, 2*n), Position: c.u32(5), CacheOffset: c.u32(64),
 		T: h.T, HeadsQ: h.HeadsQ, HeadsKV: h.HeadsKV, HeadDim: h.HeadDim, RotaryDim: h.RotaryDim, Capacity: 2 * n, Eps: h.Eps}
 	return kernelCost{"rms_qkv_rope_kv_store" + suffix, shape, h.T * (h.HeadsQ + 2*h.HeadsKV) * h.HeadDim, bytes,
@@ -273,6 +288,7 @@ func (c costCases) elements() costFamily {
 		mk("add_f32", 12, func(p *runtime.Pass) error { return Add(p, z, x, y, n) }),
 		mk("add_f16", 6, func(p *runtime.Pass) error { return AddInPlace(p, x16, h16, n) }),
 		mk("add_bf16", 6, func(p *runtime.Pass) error { return AddInPlace(p, b16, b2, n) }),
+		{"add_bias_f32", "16 x 256", n, 8*n + 4*256, func(p *runtime.Pass) error { return AddBias(p, z, x, y, 16, 256) }},
 		mk("cast_f32_f16", 6, func(p *runtime.Pass) error { return Cast(p, h16, x, n) }),
 		mk("cast_f32_bf16", 6, func(p *runtime.Pass) error { return Cast(p, b16, x, n) }),
 		mk("cast_f16_f32", 6, func(p *runtime.Pass) error { return Cast(p, z, x16, n) }),

@@ -17,6 +17,11 @@ type ropeCase struct {
 	pos, offset           uint32
 	capacity              int
 	scale                 float64 // of the data
+
+	pairing             RoPEPairing
+	factor              float32 // AttentionFactor
+	noQNorm, noKNorm    bool
+	qBias, kBias, vBias bool
 }
 
 // ropeSetup has the operands on both sides.
@@ -46,11 +51,34 @@ func newRope(t testing.TB, rt *runtime.Runtime, r *rand.Rand, c ropeCase) *ropeS
 	s.host = oracle.QKV{Q: normals(r, qn, s.scale), K: normals(r, kn, s.scale), V: normals(r, kn, s.scale),
 		QWeight: normals(r, c.d, 1), KWeight: normals(r, c.d, 1), T: c.t, Hq: c.hq, Hkv: c.hkv, D: c.d, RotaryDim: c.rotary,
 		Position: uint64(c.pos), InvFreq: freq, Eps: float64(float32(ropeEps))}
+	s.host.Pairing, s.host.Factor = oracle.Pairing(c.pairing), float64(c.factor)
+	if c.noQNorm {
+		s.host.QWeight = nil
+	}
+	if c.noKNorm {
+		s.host.KWeight = nil
+	}
+	for _, b := range []struct {
+		want  bool
+		host  *[]float32
+		heads int
+	}{{c.qBias, &s.host.QBias, c.hq}, {c.kBias, &s.host.KBias, c.hkv}, {c.vBias, &s.host.VBias, c.hkv}} {
+		if b.want {
+			*b.host = normals(r, b.heads*c.d, s.scale)
+		}
+	}
+	slice := func(x []float32) runtime.Slice[float32] { // the zero Slice of nothing
+		if x == nil {
+			return runtime.Slice[float32]{}
+		}
+		return newBuffer(t, rt, x).s
+	}
 	s.oldK, s.oldV = normals(r, c.capacity, 1), normals(r, c.capacity, 1)
 	s.q, s.k, s.v = newBuffer(t, rt, s.host.Q), newBuffer(t, rt, s.host.K), newBuffer(t, rt, s.host.V)
 	s.cacheK, s.cacheV = newBuffer(t, rt, s.oldK), newBuffer(t, rt, s.oldV)
 	s.pos, s.offset = newBuffer(t, rt, []uint32{c.pos}), newBuffer(t, rt, []uint32{c.offset})
-	s.a = QKVRoPE[float32]{Q: s.q.s, K: s.k.s, V: s.v.s, QWeight: newBuffer(t, rt, s.host.QWeight).s, KWeight: newBuffer(t, rt, s.host.KWeight).s,
+	s.a = QKVRoPE[float32]{Q: s.q.s, K: s.k.s, V: s.v.s, QWeight: slice(s.host.QWeight), KWeight: slice(s.host.KWeight),
+		QBias: slice(s.host.QBias), KBias: slice(s.host.KBias), VBias: slice(s.host.VBias), Pairing: c.pairing, AttentionFactor: c.factor,
 		VNorm: c.vNorm, CacheK: s.cacheK.s, CacheV: s.cacheV.s, Position: s.pos.s, CacheOffset: s.offset.s, InvFreq: newBuffer(t, rt, freq).s,
 		T: c.t, HeadsQ: c.hq, HeadsKV: c.hkv, HeadDim: c.d, RotaryDim: c.rotary, Capacity: c.capacity, Eps: ropeEps}
 	if c.vNorm {
@@ -74,21 +102,14 @@ func (s *ropeSetup) check(t *testing.T, rt *runtime.Runtime, w *worst) {
 		}
 		return
 	}
-	// A pair is off by some 1e-6 of its length for the norm and the rotation, and by the rounding of the angle.
-	angle := 1.0
-	if len(s.host.InvFreq) > 0 {
-		angle += float64(s.pos32()+uint32(s.ropeCase.t)) * float64(s.host.InvFreq[0])
-	}
 	allowed := func(want []float64, base int) func(i int) float64 {
+		inside := s.allowed(want)
 		return func(i int) float64 {
 			i -= base
 			if i < 0 || i >= len(want) {
 				return 0 // outside the store nothing may change
 			}
-			d := s.ropeCase.d
-			head := i / d * d
-			p := (i - head) % (d / 2)
-			return math.Hypot(want[head+p], want[head+p+d/2])*(1e-6+angle/(1<<23)) + 1e-40
+			return inside(i)
 		}
 	}
 	w.compare(t, where+" q", widen(s.q.get()), want.Q, allowed(want.Q, 0))

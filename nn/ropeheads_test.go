@@ -14,6 +14,7 @@ import (
 func (s *ropeSetup) heads() QKVHeads {
 	a := s.a
 	return QKVHeads{Q: a.Q, K: a.K, V: a.V, QWeight: a.QWeight, KWeight: a.KWeight, VWeight: a.VWeight, VNorm: a.VNorm, InvFreq: a.InvFreq,
+		QBias: a.QBias, KBias: a.KBias, VBias: a.VBias, Pairing: a.Pairing, AttentionFactor: a.AttentionFactor,
 		T: a.T, HeadsQ: a.HeadsQ, HeadsKV: a.HeadsKV, HeadDim: a.HeadDim, RotaryDim: a.RotaryDim, Eps: a.Eps}
 }
 
@@ -21,21 +22,33 @@ func (s *ropeSetup) heads() QKVHeads {
 func (s *ropeSetup) queries() QKVHeads {
 	a := s.heads()
 	none := runtime.Slice[float32]{}
-	a.K, a.V, a.KWeight, a.VWeight, a.VNorm, a.HeadsKV = none, none, none, none, false, 0
+	a.K, a.V, a.KWeight, a.VWeight, a.KBias, a.VBias, a.VNorm, a.HeadsKV = none, none, none, none, none, none, false, 0
 	return a
 }
 
-// allowed is the budget of queries, keys and values, as that of check.
+// allowed is the budget of queries, keys and values: a pair is off by some 1e-6 of its length for the norm and the rotation,
+// and by the rounding of the angle.
 func (s *ropeSetup) allowed(want []float64) func(i int) float64 {
 	angle := 1.0
 	if len(s.host.InvFreq) > 0 {
 		angle += (float64(s.pos32()) + float64(s.ropeCase.t)) * float64(s.host.InvFreq[0])
 	}
 	d := s.ropeCase.d
+	partner := make([]int, d)
+	for i := range partner {
+		partner[i] = i
+	}
+	pairs := s.ropeCase.rotary / 2
+	if s.ropeCase.pairing == RoPEHalves {
+		pairs = d / 2 // those that do not turn are as far off as the ones that do
+	}
+	for p := range pairs {
+		i, j := s.host.Pairing.Pair(p, d, s.ropeCase.rotary)
+		partner[i], partner[j] = j, i
+	}
 	return func(i int) float64 {
 		head := i / d * d
-		p := (i - head) % (d / 2)
-		return math.Hypot(want[head+p], want[head+p+d/2])*(1e-6+angle/(1<<23)) + 1e-40
+		return math.Hypot(want[i], want[head+partner[i-head]])*(1e-6+angle/(1<<23)) + 1e-40
 	}
 }
 

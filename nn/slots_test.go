@@ -39,6 +39,7 @@ var kernelSlots = map[string]string{
 	"add_f32":                       "0r 1r 2w 3u",
 	"add_f16":                       "0r 1r 2w 3u",
 	"add_bf16":                      "0r 1r 2w 3u",
+	"add_bias_f32":                  "0r 1r 2w 3u 4u",
 	"cast_f32_f16":                  "0r 1w 2u",
 	"cast_f32_bf16":                 "0r 1w 2u",
 	"cast_f16_f32":                  "0r 1w 2u",

@@ -67,6 +67,23 @@ kernel void add_bf16(device const ushort* a [[buffer(0)]],
     out[gid] = ingot_bf16_bits(ingot_from_bf16_bits(a[gid]) + ingot_from_bf16_bits(b[gid]));
 }
 
+// out[r, c] = x[r, c] + bias[c], r < rows, c < cols
+//
+// Slots: 0 x f32 [rows, cols], 1 bias f32 [cols], 2 out f32 (may be x itself), 3 rows, 4 cols.
+// Geometry: one thread for each element, any number per threadgroup.
+// Threadgroup memory: none.
+kernel void add_bias_f32(device const float* x [[buffer(0)]],
+                         device const float* bias [[buffer(1)]],
+                         device float* out [[buffer(2)]],
+                         constant uint& rows [[buffer(3)]],
+                         constant uint& cols [[buffer(4)]],
+                         uint gid [[thread_position_in_grid]]) {
+    if (ulong(gid) >= ulong(rows) * ulong(cols)) {
+        return;
+    }
+    out[gid] = x[gid] + bias[gid % cols];
+}
+
 // logits[i] = softcap(logits[i]), cap * tanh(x / cap), i < n
 //
 // Slots: 0 logits f32 (in and out), 1 softcap f32 (device; not positive or not finite: no cap), 2 n.

@@ -11,6 +11,26 @@ func InverseFrequencies(theta float64, dim, n int) []float64 {
 	return out
 }
 
+// Pairing says which elements of a head turn together.
+type Pairing int
+
+const (
+	Halves       Pairing = iota // i and i + D/2
+	RotaryHalves                // i and i + rotaryDim/2
+	Neighbours                  // 2i and 2i + 1
+)
+
+// Pair is the pair that turns with the i-th frequency, of a head of length d.
+func (p Pairing) Pair(i, d, rotaryDim int) (int, int) {
+	switch p {
+	case RotaryHalves:
+		return i, i + rotaryDim/2
+	case Neighbours:
+		return 2 * i, 2*i + 1
+	}
+	return i, i + d/2
+}
+
 // RoPE rotates one head of length D in place by its position, in the NeoX arrangement: element p turns together with
 // element p + D/2 by the angle position·freq[p],
 //
@@ -19,11 +39,16 @@ func InverseFrequencies(theta float64, dim, n int) []float64 {
 //
 // for the first rotaryDim/2 pairs. The others stay as they are.
 func RoPE[F Real](head []float64, freq []F, rotaryDim int, position uint64) {
-	half := len(head) / 2
+	RoPEPaired(head, freq, rotaryDim, position, Halves, 1)
+}
+
+// RoPEPaired is [RoPE] of other pairs; what turns is multiplied by factor.
+func RoPEPaired[F Real](head []float64, freq []F, rotaryDim int, position uint64, pairing Pairing, factor float64) {
 	for p := range rotaryDim / 2 {
 		sin, cos := math.Sincos(float64(position) * float64(freq[p]))
-		a, b := head[p], head[p+half]
-		head[p], head[p+half] = a*cos-b*sin, b*cos+a*sin
+		i, j := pairing.Pair(p, len(head), rotaryDim)
+		a, b := head[i], head[j]
+		head[i], head[j] = factor*(a*cos-b*sin), factor*(b*cos+a*sin)
 	}
 }
 
@@ -31,14 +56,21 @@ func RoPE[F Real](head []float64, freq []F, rotaryDim int, position uint64) {
 type QKV struct {
 	Q, K, V []float32 // [T][Hq][D], [T][Hkv][D], [T][Hkv][D]
 
-	// QWeight, KWeight, VWeight are the norm weights, [D]. Without VWeight the values are not normalised (Gemma 3).
+	// QWeight, KWeight, VWeight are the norm weights, [D]. Without one, those heads are not normalised: the values of Gemma 3,
+	// and all of Llama.
 	QWeight, KWeight, VWeight []float32
+
+	// QBias, KBias, VBias are added to each row before anything else: [Hq][D], [Hkv][D], [Hkv][D], or nil.
+	QBias, KBias, VBias []float32
 
 	T, Hq, Hkv, D, RotaryDim int
 
 	Position uint64    // of the first of the T positions
 	InvFreq  []float32 // [RotaryDim/2]
 	Eps      float64
+
+	Pairing Pairing
+	Factor  float64 // of what turns; 0 for 1
 }
 
 // QKVResult is what [QKV.RoPE] and [QKV.Store] compute: the operands, and the caches after the step.
@@ -48,13 +80,13 @@ type QKVResult struct {
 	Skipped        bool // the store was refused: nothing changed
 }
 
-// RoPE normalises each head of Q and K by [RMSNorm] and rotates it by [RoPE], position Position + t for row t. V is
-// normalised if it has a weight, and never rotated.
+// RoPE adds the biases, normalises each head that has a weight by [RMSNorm], and rotates those of Q and K by [RoPEPaired],
+// position Position + t for row t.
 func (s QKV) RoPE() QKVResult {
 	return QKVResult{
-		Q: s.heads(s.Q, s.QWeight, s.Hq, true),
-		K: s.heads(s.K, s.KWeight, s.Hkv, true),
-		V: s.heads(s.V, s.VWeight, s.Hkv, false),
+		Q: s.heads(s.Q, s.QBias, s.QWeight, s.Hq, true),
+		K: s.heads(s.K, s.KBias, s.KWeight, s.Hkv, true),
+		V: s.heads(s.V, s.VBias, s.VWeight, s.Hkv, false),
 	}
 }
 
@@ -70,7 +102,7 @@ func (s QKV) Live() QKVResult {
 // QOnly is [QKV.RoPE] of the queries alone, in Q of the result. Keys, values and their weights need not be there, and if
 // they are, they stay as they are.
 func (s QKV) QOnly() QKVResult {
-	return QKVResult{Q: s.heads(s.Q, s.QWeight, s.Hq, true), K: widen(s.K), V: widen(s.V)}
+	return QKVResult{Q: s.heads(s.Q, s.QBias, s.QWeight, s.Hq, true), K: widen(s.K), V: widen(s.V)}
 }
 
 // Magnitude is the scale of the rounding error of Q, K and V: |a|+|b| where a pair of normalised elements turns, which
@@ -82,7 +114,8 @@ func (s QKV) Magnitude() QKVResult {
 	for _, x := range [][]float64{r.Q, r.K} {
 		for at := 0; at < len(x); at += s.D {
 			for p := range s.RotaryDim / 2 {
-				a, b := &x[at+p], &x[at+p+s.D/2]
+				i, j := s.Pairing.Pair(p, s.D, s.RotaryDim)
+				a, b := &x[at+i], &x[at+j]
 				*a = abs(*a) + abs(*b)
 				*b = *a
 			}
@@ -121,16 +154,25 @@ func (s QKV) positions() bool {
 	return s.T == 0 || s.Position <= math.MaxUint32 && uint64(s.T)-1 <= math.MaxUint32-s.Position
 }
 
-func (s QKV) heads(x, weight []float32, heads int, rotate bool) []float64 {
-	if weight == nil {
-		return widen(x[:s.T*heads*s.D])
+func (s QKV) heads(x, bias, weight []float32, heads int, rotate bool) []float64 {
+	out := widen(x[:s.T*heads*s.D])
+	if bias != nil {
+		for i := range out {
+			out[i] += float64(bias[i%(heads*s.D)])
+		}
 	}
-	out := RMSNorm(x, weight, s.T*heads, s.D, s.Eps)
+	if weight != nil {
+		out = RMSNorm(out, weight, s.T*heads, s.D, s.Eps)
+	}
+	factor := s.Factor
+	if factor == 0 {
+		factor = 1
+	}
 	if rotate {
 		for t := range s.T {
 			for h := range heads {
 				at := (t*heads + h) * s.D
-				RoPE(out[at:at+s.D], s.InvFreq, s.RotaryDim, s.Position+uint64(t))
+				RoPEPaired(out[at:at+s.D], s.InvFreq, s.RotaryDim, s.Position+uint64(t), s.Pairing, factor)
 			}
 		}
 	}

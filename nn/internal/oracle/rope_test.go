@@ -62,3 +62,41 @@ func TestQKVHeads(t *testing.T) {
 	equal(t, []float64{3, 4, 5, 6}, r.V)
 	equal(t, true, s.Store(cache, cache, 3, 6).Skipped)
 }
+
+// A quarter turn of each pair, whose elements can be told apart, of a head of eight of which six turn.
+func TestRoPEPaired(t *testing.T) {
+	freq := []float64{math.Pi / 2, math.Pi / 2, math.Pi / 2}
+	for pairing, want := range map[Pairing][]float64{
+		Halves:       {-5, -6, -7, 4, 1, 2, 3, 8},
+		RotaryHalves: {-4, -5, -6, 1, 2, 3, 7, 8},
+		Neighbours:   {-2, 1, -4, 3, -6, 5, 7, 8},
+	} {
+		head := []float64{1, 2, 3, 4, 5, 6, 7, 8}
+		RoPEPaired(head, freq, 6, 1, pairing, 1)
+		near(t, want, head, 1e-12)
+		head = []float64{1, 2, 3, 4, 5, 6, 7, 8}
+		RoPEPaired(head, freq, 6, 4, pairing, 0.5) // a whole turn, and half of what turned
+		for i := range head {
+			k := 0.5
+			if want[i] == float64(i+1) {
+				k = 1
+			}
+			near(t, []float64{k * float64(i+1)}, head[i:i+1], 1e-12)
+		}
+	}
+}
+
+// Biases belong to heads, come before the norm, and a head without a weight is not normalised.
+func TestQKVBiases(t *testing.T) {
+	s := QKV{
+		Q: []float32{1, 1, 5, 6, 0, 0, 0, 1}, K: []float32{3, 4, 5, 6}, V: []float32{7, 8, 9, 10},
+		QBias: []float32{2, 3, -2, 2}, VBias: []float32{10, 20},
+		T: 2, Hq: 2, Hkv: 1, D: 2,
+	}
+	r := s.RoPE()
+	equal(t, []float64{3, 4, 3, 8, 2, 3, -2, 3}, r.Q)
+	equal(t, []float64{3, 4, 5, 6}, r.K)
+	equal(t, []float64{17, 28, 19, 30}, r.V)
+	s.QWeight = []float32{1, 2}
+	near(t, []float64{3 / math.Sqrt(12.5), 8 / math.Sqrt(12.5)}, s.RoPE().Q[:2], 1e-12)
+}
