@@ -16,13 +16,12 @@ import (
 type Tensors struct {
 	tensors map[string]located
 	files   []fs.File
+	names   []string // of the files
 }
 
 type located struct {
 	Info
-	file   string
 	reader io.ReaderAt
-	start  int64 // of the file's data
 }
 
 // The names that Hugging Face gives to a checkpoint's files.
@@ -101,7 +100,7 @@ func (t *Tensors) add(dir fs.FS, file string, wanted []string) error {
 	if err != nil {
 		return err // names the file
 	}
-	t.files = append(t.files, f)
+	t.files, t.names = append(t.files, f), append(t.names, file)
 	stat, err := f.Stat()
 	if err != nil {
 		return err
@@ -125,7 +124,8 @@ func (t *Tensors) add(dir fs.FS, file string, wanted []string) error {
 		if !ok {
 			return fmt.Errorf("%s has no tensor %q, though %s says so", file, name, IndexFile)
 		}
-		t.tensors[name] = located{info, file, r, start}
+		info.File, info.Offset = file, start+info.Begin
+		t.tensors[name] = located{info, r}
 	}
 	return nil
 }
@@ -139,6 +139,9 @@ func (t *Tensors) Close() error {
 	t.files = nil
 	return errors.Join(errs...)
 }
+
+// Files are the names of the files.
+func (t *Tensors) Files() []string { return slices.Clone(t.names) }
 
 // Names lists the tensors in order.
 func (t *Tensors) Names() []string { return sortedKeys(t.tensors) }
@@ -157,9 +160,9 @@ func (t *Tensors) Expect(name string, shape []int64, dtypes ...string) error {
 	case !ok:
 		return fmt.Errorf("safetensors: there is no tensor %q", name)
 	case !slices.Contains(dtypes, l.DType):
-		return fmt.Errorf("safetensors: %s: tensor %q is of type %s, needed is %s", l.file, name, l.DType, strings.Join(dtypes, " or "))
+		return fmt.Errorf("safetensors: %s: tensor %q is of type %s, needed is %s", l.File, name, l.DType, strings.Join(dtypes, " or "))
 	case !slices.Equal(l.Shape, shape):
-		return fmt.Errorf("safetensors: %s: tensor %q has shape %v, needed is %v", l.file, name, l.Shape, shape)
+		return fmt.Errorf("safetensors: %s: tensor %q has shape %v, needed is %v", l.File, name, l.Shape, shape)
 	}
 	return nil
 }
@@ -171,8 +174,8 @@ func (t *Tensors) Read(name string, shape []int64, dtypes ...string) ([]byte, In
 	}
 	l := t.tensors[name]
 	data := make([]byte, l.End-l.Begin)
-	if err := readFull(l.reader, data, l.start+l.Begin); err != nil {
-		return nil, l.Info, fmt.Errorf("safetensors: %s: tensor %q: %w", l.file, name, err)
+	if err := readFull(l.reader, data, l.Offset); err != nil {
+		return nil, l.Info, fmt.Errorf("safetensors: %s: tensor %q: %w", l.File, name, err)
 	}
 	return data, l.Info, nil
 }

@@ -27,6 +27,9 @@ type Info struct {
 	Shape []int64
 	Begin int64 // of the tensor's bytes, from the end of the header
 	End   int64
+
+	File   string // name of the file
+	Offset int64  // of the tensor's bytes, from the beginning of the file
 }
 
 // elementSizes are the format's types in bytes. Types smaller than a byte are not listed: no tensor here has them.
@@ -102,7 +105,7 @@ func parseHeader(text []byte) (map[string]Info, error) {
 		if len(raw.Offsets) != 2 {
 			return nil, fmt.Errorf("tensor %q: data_offsets has %d numbers, not 2", name, len(raw.Offsets))
 		}
-		info := Info{raw.DType, raw.Shape, raw.Offsets[0], raw.Offsets[1]}
+		info := Info{DType: raw.DType, Shape: raw.Shape, Begin: raw.Offsets[0], End: raw.Offsets[1]}
 		if err := info.check(); err != nil {
 			return nil, fmt.Errorf("tensor %q: %w", name, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
 // Limits of what is read. The largest published vocabularies have some 260,000 pieces in 5 MB.
@@ -151,8 +153,8 @@ type Decoder struct {
 	pending []byte
 }
 
-// NewDecoder starts a text.
-func (m *Model) NewDecoder() *Decoder { return &Decoder{m: m} }
+// NewDecoder starts a text, or continues one.
+func (m *Model) NewDecoder() tokenizer.Decoder { return &Decoder{m: m} }
 
 // Next is the text that is certain after one more token.
 func (d *Decoder) Next(id uint32) string {
