@@ -10,37 +10,49 @@ import (
 )
 
 // check produces the tokens of each prompt in both ways and compares them.
-func check(ctx context.Context, m *model, src *source, prompts []string, ids [][]uint32, out io.Writer) error {
-	different := 0
-	for i, prompt := range prompts {
+func check(ctx context.Context, m *model, src *source, j *job, out io.Writer) error {
+	different, count := 0, 0
+	for _, b := range j.batches {
 		var results [2]result
-		for j, w := range ways {
+		for i, w := range ways {
 			var err error
-			if results[j], err = m.generate(ctx, ids[i], w, func(uint32) error { return nil }); err != nil {
-				return fmt.Errorf("%q, %s: %w", prompt, w, err)
+			if results[i], err = m.generate(ctx, b.ids, w, j.samplers(m), func(int, uint32) error { return nil }); err != nil {
+				return fmt.Errorf("%q, %s: %w", b.prompts[0], w, err)
 			}
 		}
-		verdict, shown := "same", []way{replayed} // one text is enough when both are the same
-		if at := firstDifference(results[0].tokens, results[1].tokens); at >= 0 {
-			verdict, shown = fmt.Sprintf("DIFFERENT from token %d on", at), ways[:]
-			different++
+		for i := range b.prompts {
+			if !compare(src, b.prompts[i], results, i, out) {
+				different++
+			}
+			count++
 		}
-		fmt.Fprintf(out, "%s: %d tokens, %s\n  direct   %.1f tokens/s\n  replayed %.1f tokens/s\n",
-			verdict, len(results[1].tokens), ending(results[1].end), results[0].rate(), results[1].rate())
-		for _, w := range shown {
-			text := prompt + src.tokenizer.Decode(results[slices.Index(ways[:], w)].tokens)
-			fmt.Fprintf(out, "  %-8s %s\n", w, strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
-		}
+		fmt.Fprintf(out, "  direct   %.1f tokens/s\n  replayed %.1f tokens/s\n", results[0].rate(), results[1].rate())
 	}
 	if different > 0 {
 		return errors.New("direct encoding and replay do not give the same tokens")
 	}
 	plural := "s"
-	if len(prompts) == 1 {
+	if count == 1 {
 		plural = ""
 	}
-	fmt.Fprintf(out, "direct encoding and replay give the same tokens for %d prompt%s\n", len(prompts), plural)
+	fmt.Fprintf(out, "direct encoding and replay give the same tokens for %d prompt%s\n", count, plural)
 	return nil
+}
+
+// compare prints text i of both ways, once if they are the same, and says whether they are.
+func compare(src *source, prompt string, results [2]result, i int, out io.Writer) bool {
+	verdict, shown := "same", []way{replayed}
+	texts := [2]text{results[0].texts[i], results[1].texts[i]}
+	at := firstDifference(texts[0].tokens, texts[1].tokens)
+	if at >= 0 {
+		verdict, shown = fmt.Sprintf("DIFFERENT from token %d on", at), ways[:]
+	}
+	fmt.Fprintf(out, "%s: %d tokens, %s\n", verdict, len(texts[1].tokens), ending(texts[1].end))
+	for _, w := range shown {
+		all := prompt + src.decode(texts[slices.Index(ways[:], w)].tokens)
+		fmt.Fprintf(out, "  %-8s %s\n", w, strings.ReplaceAll(strings.TrimSpace(all), "\n", " "))
+	}
+	return at < 0
 }
 
 // firstDifference is the index at which two lists part, or -1.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/ingot-metal/ingot/nn"
@@ -35,32 +34,60 @@ func (m *model) submit(w way) (runtime.Submission, error) {
 	return m.program.Replay()
 }
 
-// result is what a generation was like.
-type result struct {
-	way    way
+// text is what a sequence came to.
+type text struct {
 	prompt int // tokens
 	tokens []uint32
 	end    nn.DecodeStatus
-	total  time.Duration
-	first  time.Duration // until the first token: reading the prompt
+}
 
-	submitted int           // steps after the prompt's
+// result is what a generation was like.
+type result struct {
+	way   way
+	texts []text
+	total time.Duration
+	first time.Duration // until the first tokens: reading the prompts
+
+	submitted int           // steps after the prompts'
 	host      time.Duration // spent on submitting them
 }
 
-// steps is the number of tokens that went through the model.
-func (r result) steps() int { return r.prompt - 1 + len(r.tokens) }
+// running says whether a text goes on.
+func (r *result) running() bool {
+	for i := range r.texts {
+		if r.texts[i].end == nn.DecodeRunning {
+			return true
+		}
+	}
+	return false
+}
 
-// rate is tokens per second.
-func (r result) rate() float64 { return float64(r.steps()) / r.total.Seconds() }
+// count is the number of tokens that were read and written.
+func (r *result) count() (read, written int) {
+	for _, t := range r.texts {
+		read, written = read+t.prompt, written+len(t.tokens)
+	}
+	return read, written
+}
+
+// rate is tokens per second, read and written.
+func (r *result) rate() float64 {
+	read, written := r.count()
+	return float64(read+written-len(r.texts)) / r.total.Seconds()
+}
 
 func (r result) String() string {
-	text := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s, the first after %.2f s",
-		r.prompt, len(r.tokens), ending(r.end), r.total.Seconds(), r.rate(), r.first.Seconds())
-	if r.submitted > 0 {
-		text += fmt.Sprintf(", %.0f µs of the host per %s token", float64(r.host.Microseconds())/float64(r.submitted), r.way)
+	read, written := r.count()
+	end := ending(r.texts[0].end)
+	if len(r.texts) > 1 {
+		end = fmt.Sprintf("%d texts at once", len(r.texts))
 	}
-	return text
+	line := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s, the first after %.2f s",
+		read, written, end, r.total.Seconds(), r.rate(), r.first.Seconds())
+	if r.submitted > 0 {
+		line += fmt.Sprintf(", %.0f µs of the host per %s step", float64(r.host.Microseconds())/float64(r.submitted), r.way)
+	}
+	return line
 }
 
 // A burst is how many steps are submitted before the host looks at their tokens. Looking waits for all of them, so a burst
@@ -70,35 +97,54 @@ const (
 	maxBurst  = 8
 )
 
-// generate continues a prompt: tiles read it, steps go on. It calls emit for each token as it arrives, the end token
-// included. Nothing is written to the device after the beginning; the tokens are read from a list there.
-func (m *model) generate(ctx context.Context, prompt []uint32, w way, emit func(id uint32) error) (result, error) {
-	r := result{way: w, prompt: len(prompt)}
-	if err := m.start(prompt, len(prompt)-1); err != nil {
-		return r, err
+// generate continues prompts, one for each sequence: tiles read them, steps go on. It calls emit for each token as it arrives,
+// end tokens included. How tokens are chosen is the samplers' business, one for each sequence; without them the device takes the
+// most likely ones.
+func (m *model) generate(ctx context.Context, prompts [][]uint32, w way, samplers []*sampler, emit func(sequence int, id uint32) error) (result, error) {
+	r := result{way: w}
+	if len(prompts) != m.sequences || (samplers != nil) != m.sampled || m.sampled && len(samplers) != m.sequences {
+		return r, fmt.Errorf("%d prompts and %d samplers for %d sequences, sampled %t", len(prompts), len(samplers), m.sequences, m.sampled)
+	}
+	for _, p := range prompts {
+		r.texts = append(r.texts, text{prompt: len(p)})
 	}
 	begin := time.Now()
-	last, err := m.read(ctx, w, len(prompt))
-	if err != nil {
-		return r, err
+	last, err := m.readPrompts(ctx, w, prompts)
+	if err == nil {
+		err = last.Wait(ctx)
 	}
-	if err := m.take(ctx, last, &r, emit); err != nil {
-		return r, err
-	}
-	r.first = time.Since(begin)
-	for steps := 1; r.end == nn.DecodeRunning; {
-		from := time.Now()
-		if last, err = m.burst(ctx, w, steps); err != nil {
-			return r, err
-		}
-		r.submitted, r.host = r.submitted+steps, r.host+time.Since(from)
-		if err := m.take(ctx, last, &r, emit); err != nil {
-			return r, err
-		}
-		steps = burstFor(time.Since(from)/time.Duration(steps), m.output.Len()-len(r.tokens))
+	if err == nil && m.sampled {
+		err = m.sampleTokens(ctx, samplers, &r, begin, emit)
+	} else if err == nil {
+		err = m.takeTokens(ctx, &r, begin, emit)
 	}
 	r.total = time.Since(begin)
-	return r, failure(r.end)
+	for i := range r.texts {
+		if err == nil {
+			err = failure(r.texts[i].end)
+		}
+	}
+	return r, err
+}
+
+// takeTokens takes the tokens that the device chooses. Nothing is written to the device; they are read from lists there.
+func (m *model) takeTokens(ctx context.Context, r *result, begin time.Time, emit func(sequence int, id uint32) error) error {
+	left, err := m.take(r, emit)
+	r.first = time.Since(begin)
+	for steps := 1; err == nil && r.running(); {
+		from := time.Now()
+		var last runtime.Submission
+		if last, err = m.burst(ctx, r.way, steps); err != nil {
+			return err
+		}
+		r.submitted, r.host = r.submitted+steps, r.host+time.Since(from)
+		if err = last.Wait(ctx); err != nil {
+			return err
+		}
+		left, err = m.take(r, emit)
+		steps = burstFor(time.Since(from)/time.Duration(steps), left)
+	}
+	return err
 }
 
 // burst hands some steps to the device and returns the last one.
@@ -114,46 +160,32 @@ func (m *model) burst(ctx context.Context, w way, steps int) (last runtime.Submi
 	return last, nil
 }
 
-// take waits for what was submitted and takes the tokens that it produced.
-func (m *model) take(ctx context.Context, last runtime.Submission, r *result, emit func(id uint32) error) error {
-	if err := last.Wait(ctx); err != nil {
-		return err
-	}
-	s, err := m.progress()
+// take takes the tokens that were produced since. It returns how many the longest text may still get.
+func (m *model) take(r *result, emit func(sequence int, id uint32) error) (left int, err error) {
+	states, err := m.progress()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	fresh, err := m.produced(len(r.tokens), s)
-	if err != nil {
-		return err
-	}
-	for _, id := range fresh {
-		r.tokens = append(r.tokens, id)
-		if err := emit(id); err != nil {
-			return err
+	for i := range r.texts {
+		t := &r.texts[i]
+		fresh, err := m.produced(i, len(t.tokens), states[i])
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range fresh {
+			t.tokens = append(t.tokens, id)
+			if err := emit(i, id); err != nil {
+				return 0, err
+			}
+		}
+		if t.end = states[i].Status; t.end == nn.DecodeRunning {
+			left = max(left, m.n-len(t.tokens))
 		}
 	}
-	r.end = s.Status
-	return nil
+	return left, nil
 }
 
 // burstFor is the length of a burst when one step takes that long, and no more than left tokens are to come.
 func burstFor(step time.Duration, left int) int {
 	return max(1, min(int(burstTime/max(step, 1)), maxBurst, left))
-}
-
-// tell writes a text as it comes.
-func tell(ctx context.Context, m *model, src *source, prompt string, ids []uint32, w way, out io.Writer) (result, error) {
-	if _, err := io.WriteString(out, prompt); err != nil {
-		return result{}, err
-	}
-	text := src.tokenizer.NewDecoder()
-	r, err := m.generate(ctx, ids, w, func(id uint32) error {
-		_, err := io.WriteString(out, text.Next(id))
-		return err
-	})
-	if _, end := io.WriteString(out, text.Flush()+"\n"); err == nil {
-		err = end
-	}
-	return r, err
 }

@@ -3,24 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ingot-metal/ingot/nn"
 )
-
-func TestParseFlags(t *testing.T) {
-	o, err := parseFlags([]string{"-model", "m", "-prompt", "p", "-n", "7", "-direct", "-device", "d", "-stats"}, io.Discard)
-	if want := (options{model: "m", prompt: "p", given: true, n: 7, direct: true, device: "d", stats: true}); err != nil || o != want {
-		t.Errorf("%+v %v", o, err)
-	}
-	o, err = parseFlags(nil, io.Discard)
-	if want := (options{prompt: defaultPrompt, n: 150}); err != nil || o != want {
-		t.Errorf("%+v %v", o, err)
-	}
-}
 
 func TestRunUsage(t *testing.T) {
 	for _, c := range []struct {

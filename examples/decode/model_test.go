@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,65 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
+	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/nn"
 )
-
-// golden is what Hugging Face's implementation computed in float64 on a model's very weights.
-type golden struct {
-	Cases []goldenCase
-}
-
-type goldenCase struct {
-	Prompt      string
-	PromptIDs   []uint32 `json:"prompt_ids"`
-	Generated   []uint32
-	Margins     []float64
-	FirstLogits []float64 `json:"first_logits"`
-}
-
-// all is the whole text: prompt and continuation.
-func (c goldenCase) all() []uint32 { return slices.Concat(c.PromptIDs, c.Generated) }
-
-func readGolden(t testing.TB, dir fs.FS) golden {
-	t.Helper()
-	data, err := fs.ReadFile(dir, goldenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var g golden
-	if err := json.Unmarshal(data, &g); err != nil {
-		t.Fatal(err)
-	}
-	if len(g.Cases) == 0 {
-		t.Fatal("no cases")
-	}
-	return g
-}
-
-// open opens a model, the embedded one if dir is empty, on the best device.
-func open(t testing.TB, dir string, longest, n int) (*source, *model) {
-	t.Helper()
-	src, err := openSource(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := openRuntime("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newModel(rt, src.checkpoint, longest, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(m.release(), rt.Close(), src.close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return src, m
-}
 
 const (
 	marginThatCounts = 0.1  // logits of two tokens that are closer may change places in bfloat16
@@ -88,7 +31,7 @@ func TestTeacherForced(t *testing.T) {
 	for _, c := range g.Cases {
 		longest = max(longest, len(c.all()))
 	}
-	_, m := open(t, "", longest, 1)
+	_, m := open(t, "", one(longest, 1))
 	plain, agree, unclear := 0, 0, 0
 	worst, worstMean := 0.0, 0.0
 	for i, c := range g.Cases {
@@ -96,7 +39,7 @@ func TestTeacherForced(t *testing.T) {
 			break
 		}
 		mean := 0.0
-		if err := m.start(c.all(), 0); err != nil {
+		if err := m.start(0, c.all(), 0); err != nil {
 			t.Fatal(err)
 		}
 		for position := range len(c.all()) - 1 {
@@ -111,7 +54,7 @@ func TestTeacherForced(t *testing.T) {
 				continue
 			}
 			if at == 0 {
-				for j, got := range cappedLogits(t, m) {
+				for j, got := range capped(m, readLogits(t, m)) {
 					d := math.Abs(got - c.FirstLogits[j])
 					worst, mean = max(worst, d), mean+d/float64(len(c.FirstLogits))
 				}
@@ -135,45 +78,29 @@ func TestTeacherForced(t *testing.T) {
 		if mean > meanDifference {
 			t.Errorf("%q: mean difference %g, allowed is %g", c.Prompt, mean, meanDifference)
 		}
-		state, err := m.progress()
-		if err != nil || state.Status != nn.DecodeRunning || (!testing.Short() && int(state.Position) != len(c.all())-1) || state.Produced != 0 {
-			t.Errorf("%q: after the text: %+v %v", c.Prompt, state, err)
+		states, err := m.progress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state := states[0]; state.Status != nn.DecodeRunning || (!testing.Short() && int(state.Position) != len(c.all())-1) || state.Produced != 0 {
+			t.Errorf("%q: after the text: %+v", c.Prompt, state)
 		}
 	}
 	t.Logf("%d of %d clear choices agree (%d more have a margin of at most %g); logits of first steps: worst difference %.4f, worst mean %.4f",
 		agree, plain, unclear, marginThatCounts, worst, worstMean)
 }
 
-// cappedLogits are the logits of the last step, softcapped as in the golden files.
-func cappedLogits(t *testing.T, m *model) []float64 {
-	t.Helper()
-	raw := make([]float32, m.logits.Len())
-	if err := m.logits.Read(raw); err != nil {
-		t.Fatal(err)
-	}
-	return capped(m, raw)
-}
-
-func capped(m *model, raw []float32) []float64 {
-	out := make([]float64, len(raw))
-	for i, v := range raw {
-		out[i] = m.config.Softcap * math.Tanh(float64(v)/m.config.Softcap)
-	}
-	return out
-}
-
-// Direct encoding and replay give the same tokens, on all prompts of both golden files, to the end token or for 150 tokens.
-// The second model is stored in bfloat16 and quantised when it is loaded.
+// Direct encoding and replay give the same tokens, on all prompts of both golden files. The second model is stored in bfloat16.
 func TestCheck(t *testing.T) {
-	for _, c := range []struct{ name, dir string }{
-		{"q4", ""},
-		{"bf16", "data/tiny-gemma3/config.json"},
+	for _, c := range []struct{ name, dir, n string }{
+		{"q4", "", "12"},
+		{"bf16", "data/tiny-gemma3/config.json", "40"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.dir != "" {
 				c.dir = filepath.Dir(testenv.Shared(t, c.dir))
 			}
-			args := []string{"-check", "-n", "150", "-model", c.dir}
+			args := []string{"-check", "-n", c.n, "-model", c.dir}
 			if testing.Short() {
 				args = []string{"-check", "-n", "5", "-model", c.dir, "-prompt", "Once upon a time"}
 			}
@@ -195,7 +122,7 @@ func TestCheck(t *testing.T) {
 
 // A replayed token takes few messages, as many as the program says.
 func TestMessages(t *testing.T) {
-	src, m := open(t, "", 8, 30)
+	src, m := open(t, "", one(8, 30))
 	if ok, why := m.program.Indirect(); !ok {
 		t.Skip("the device has no indirect command buffers: ", why)
 	}
@@ -205,7 +132,7 @@ func TestMessages(t *testing.T) {
 	}
 	ids := src.encode("Once upon a time")
 	for _, w := range []way{direct, replayed} {
-		c, err := m.hostCost(context.Background(), w, ids, 3)
+		c, err := m.hostCost(context.Background(), w, [][]uint32{ids}, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,49 +188,48 @@ func TestRun(t *testing.T) {
 
 // Texts end with the end token, with -n, with the model's longest text; and the host may stop in the middle.
 func TestEndings(t *testing.T) {
-	src, m := open(t, "", 20, 6)
+	src, m := open(t, "", one(20, 6))
 	ids := src.encode("Once upon a time")
-	nothing := func(uint32) error { return nil }
 	ctx := context.Background()
 
-	r, err := m.generate(ctx, ids, replayed, nothing)
-	if err != nil || len(r.tokens) != 6 || r.end != nn.DecodeOutputFull || r.steps() != 10 {
+	r, err := story(ctx, m, ids, replayed)
+	if err != nil || len(r.tokens) != 6 || r.end != nn.DecodeOutputFull {
 		t.Errorf("%+v %v", r, err)
 	}
-	again, err := m.generate(ctx, ids, direct, nothing)
+	again, err := story(ctx, m, ids, direct)
 	if err != nil || !slices.Equal(again.tokens, r.tokens) {
 		t.Errorf("the second time: %+v %v", again, err)
 	}
 	stop := errors.New("stop")
-	if _, err := m.generate(ctx, ids, replayed, func(uint32) error { return stop }); !errors.Is(err, stop) {
+	if _, err := m.generate(ctx, [][]uint32{ids}, replayed, nil, func(int, uint32) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := m.generate(canceled, ids, replayed, nothing); !errors.Is(err, context.Canceled) {
+	if _, err := story(canceled, m, ids, replayed); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	canceled, cancel = context.WithCancel(ctx)
-	partly, err := m.generate(canceled, ids, replayed, func(uint32) error { cancel(); return nil })
-	if !errors.Is(err, context.Canceled) || !slices.Equal(partly.tokens, r.tokens[:1]) {
+	partly, err := m.generate(canceled, [][]uint32{ids}, replayed, nil, func(int, uint32) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || !slices.Equal(partly.texts[0].tokens, r.tokens[:1]) {
 		t.Errorf("%+v %v", partly, err)
 	}
 	var out, errs bytes.Buffer
 	if code := run(canceled, nil, &out, &errs); code != 130 || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("code %d, %s", code, errs.String())
 	}
-	if _, err := m.generate(ctx, make([]uint32, 21), replayed, nothing); err == nil || !strings.Contains(err.Error(), "prepared for 20") {
+	if _, err := story(ctx, m, make([]uint32, 21), replayed); err == nil || !strings.Contains(err.Error(), "prepared for 20") {
 		t.Error(err)
 	}
-	if _, err := m.generate(ctx, nil, replayed, nothing); err == nil {
+	if _, err := story(ctx, m, nil, replayed); err == nil {
 		t.Error("an empty prompt was accepted")
 	}
 
 	// Any of several end tokens ends a text; the host stops where the device does, though it had submitted more.
 	dir := copyModel(t)
-	edit(t, dir, gemma3.ConfigFile, replace(`"eos_token_id": 1`, fmt.Sprintf(`"eos_token_id": [1, %d]`, again.tokens[1])))
-	_, m = open(t, dir, 5, 6)
-	ended, err := m.generate(ctx, ids, replayed, nothing)
+	edit(t, dir, configFile, replace(`"eos_token_id": 1`, fmt.Sprintf(`"eos_token_id": [1, %d]`, again.tokens[1])))
+	_, m = open(t, dir, one(5, 6))
+	ended, err := story(ctx, m, ids, replayed)
 	if err != nil || ended.end != nn.DecodeEndToken || !slices.Equal(ended.tokens, again.tokens[:2]) {
 		t.Errorf("%+v %v", ended, err)
 	}
@@ -312,9 +238,9 @@ func TestEndings(t *testing.T) {
 // A model that allows no longer text ends it.
 func TestCacheFull(t *testing.T) {
 	dir := copyModel(t)
-	edit(t, dir, gemma3.ConfigFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 8`))
-	src, m := open(t, dir, 5, 100)
-	r, err := m.generate(context.Background(), src.encode("Once upon a time"), replayed, func(uint32) error { return nil })
+	edit(t, dir, configFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 8`))
+	src, m := open(t, dir, one(5, 100))
+	r, err := story(context.Background(), m, src.encode("Once upon a time"), replayed)
 	if err != nil || r.end != nn.DecodeCacheFull || len(r.tokens) != 4 {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -322,7 +248,7 @@ func TestCacheFull(t *testing.T) {
 
 // Weights that make no number come out as an error, not as a text.
 func TestNoFiniteLogit(t *testing.T) {
-	_, m := open(t, "", 5, 3)
+	_, m := open(t, "", one(5, 3))
 	broken := make([]float32, m.config.Hidden)
 	for i := range broken {
 		broken[i] = math.MaxFloat32
@@ -330,14 +256,14 @@ func TestNoFiniteLogit(t *testing.T) {
 	if err := m.weights.finalNorm.Write(broken); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.generate(context.Background(), []uint32{2, 3}, replayed, func(uint32) error { return nil }); err == nil ||
+	if _, err := story(context.Background(), m, []uint32{2, 3}, replayed); err == nil ||
 		!strings.Contains(err.Error(), "no finite logit") {
 		t.Error(err)
 	}
 }
 
 func TestFits(t *testing.T) {
-	good := gemma3.Config{HeadDim: 128, KVHeads: 4, Positions: 1 << 24}
+	good := checkpoint.Config{HeadDim: 128, KVHeads: 4, Positions: 1 << 24}
 	if err := fits(&good, 5, 100); err != nil {
 		t.Error(err)
 	}
@@ -347,7 +273,7 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	other.HeadDim = 100
-	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "head_dim is 100: the attention kernels are for [8 16 32 64 80 96 128 192 256 512]") {
+	if err := fits(&other, 5, 100); err == nil || !strings.Contains(err.Error(), "heads have 100 numbers: the attention kernels are for [8 16 32 64 80 96 128 192 256 512]") {
 		t.Error(err)
 	}
 	if err := fits(&good, 1<<25, 1); err == nil || !strings.Contains(err.Error(), "texts of up to 16777216") {
@@ -362,12 +288,12 @@ func TestFits(t *testing.T) {
 func BenchmarkToken(b *testing.B) {
 	for _, w := range []way{replayed, direct} {
 		b.Run(w.String(), func(b *testing.B) {
-			src, m := open(b, "", 8, 150)
+			src, m := open(b, "", one(8, 150))
 			ids := src.encode("Once upon a time")
 			steps, begin := 0, time.Now()
 			for b.Loop() {
 				if steps%100 == 0 {
-					if err := m.start(ids, 0); err != nil {
+					if err := m.start(0, ids, 0); err != nil {
 						b.Fatal(err)
 					}
 				}

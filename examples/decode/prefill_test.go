@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
 	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/nn"
 	"github.com/ingot-metal/ingot/runtime"
@@ -31,8 +30,8 @@ func TestTileAt(t *testing.T) {
 		{70, []tileShape{{32, false}, {32, false}, {6, true}}},
 	} {
 		var got []tileShape
-		for i := range tileCount(c.n) {
-			got = append(got, tileAt(i, c.n))
+		for i := range tileCount(c.n, 32) {
+			got = append(got, tileAt(i, c.n, 32))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%d tokens: %v, want %v", c.n, got, c.want)
@@ -45,7 +44,7 @@ func TestTileList(t *testing.T) {
 	for i := range prompt {
 		prompt[i] = uint32(100 + i)
 	}
-	got := tileList(prompt, 128)
+	got := tileList(prompt, 32, 128)
 	want := slices.Concat([]uint32{0, 32, 0}, prompt[:32], []uint32{32, 34, 32 * 128, 132, 133}, make([]uint32, 30))
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
@@ -79,7 +78,7 @@ func afterPrompt(t *testing.T, m *model, prompt []uint32, w *way) (r reading) {
 	if w == nil {
 		first = 0
 	}
-	err := m.start(prompt, first)
+	err := m.start(0, prompt, first)
 	for i := range m.weights.layers {
 		l := &m.weights.layers[i]
 		err = errors.Join(err, l.keys.Write(nan), l.values.Write(nan))
@@ -93,11 +92,13 @@ func afterPrompt(t *testing.T, m *model, prompt []uint32, w *way) (r reading) {
 	if err == nil {
 		err = last.Wait(ctx)
 	}
+	var states []nn.DecodeState
 	if err == nil {
-		r.state, err = m.progress()
+		states, err = m.progress()
 	}
 	if err == nil {
-		r.tokens, err = m.produced(0, r.state)
+		r.state = states[0]
+		r.tokens, err = m.produced(0, 0, r.state)
 	}
 	r.logits = make([]float32, m.logits.Len())
 	err = errors.Join(err, m.logits.Read(r.logits))
@@ -124,8 +125,10 @@ func same(a, b []float32) bool {
 func TestTilesLikeSteps(t *testing.T) {
 	const window, capacity = 14, 45
 	dir := copyModel(t)
-	edit(t, dir, gemma3.ConfigFile, replace(`"sliding_window": 64`, fmt.Sprintf(`"sliding_window": %d`, window)))
-	_, m := open(t, dir, capacity, 1)
+	edit(t, dir, configFile, replace(`"sliding_window": 64`, fmt.Sprintf(`"sliding_window": %d`, window)))
+	s := one(capacity, 1)
+	s.tileRows = 32
+	_, m := open(t, dir, s)
 	lengths := []int{1, 9, 33, capacity}
 	if testing.Short() {
 		lengths = []int{1, 9, 34}
@@ -194,7 +197,7 @@ func TestTeacherForcedInTiles(t *testing.T) {
 	for _, c := range g.Cases {
 		longest = max(longest, len(c.all()))
 	}
-	_, m := open(t, "", longest, 1)
+	_, m := open(t, "", one(longest, 1))
 	plain, agree, unclear, worstMean := 0, 0, 0, 0.0
 	for _, c := range g.Cases {
 		choices, logits := everyRow(t, m, c.all())
@@ -226,20 +229,19 @@ func TestTeacherForcedInTiles(t *testing.T) {
 func everyRow(t *testing.T, m *model, text []uint32) (choices []uint32, logits [][]float32) {
 	t.Helper()
 	a := &memory{rt: m.rt}
-	chosen, kept := zeros[uint32](a, "choices", tileRows), zeros[float32](a, "logits", tileRows*m.config.Vocab)
+	chosen, kept := zeros[uint32](a, "choices", m.tileRows), zeros[float32](a, "logits", m.tileRows*m.config.Vocab)
 	defer func() {
 		if err := a.free(); err != nil {
 			t.Error(err)
 		}
 	}()
-	err := errors.Join(a.err, m.start(text, 0))
-	for i := range tileCount(len(text)) {
-		rows := tileAt(i, len(text)).rows
+	err := errors.Join(a.err, m.start(0, text, 0))
+	for i := range tileCount(len(text), m.tileRows) {
+		rows := tileAt(i, len(text), m.tileRows).rows
 		if err == nil {
 			err = m.rt.Run(func(p *runtime.Pass) error {
-				err := errors.Join(m.encodeNext(p, i), m.encodeLayers(p, m.tilePlace(rows), true),
-					nn.RMSNormBF16(p, m.normed, m.residual, m.weights.finalNorm, rows, m.config.Hidden, float32(m.config.Eps)),
-					product(p, kept, m.weights.output, m.normed, rows))
+				err := errors.Join(m.encodeTileWords(p, i), m.encodeLayers(p, m.tilePlace(rows), true),
+					m.norm(p, m.residual, m.weights.finalNorm, rows), m.weights.output.many(p, kept, m.normed, rows))
 				for r := range rows {
 					row := kept.Slice(r*m.config.Vocab, (r+1)*m.config.Vocab)
 					err = errors.Join(err, nn.SoftcapArgmax(p, chosen.Slice(r, r+1), m.choiceValue, row, m.softcap, m.config.Vocab))
@@ -265,12 +267,11 @@ func everyRow(t *testing.T, m *model, text []uint32) (choices []uint32, logits [
 // A prompt that fills the caches gives one token; a longer one is refused, and nothing is written.
 func TestLongestPrompt(t *testing.T) {
 	dir := copyModel(t)
-	edit(t, dir, gemma3.ConfigFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 40`))
-	_, m := open(t, dir, 40, 100)
-	nothing := func(uint32) error { return nil }
+	edit(t, dir, configFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 40`))
+	_, m := open(t, dir, one(40, 100))
 	ctx := context.Background()
 	for _, w := range ways {
-		r, err := m.generate(ctx, longPrompt(t, 40), w, nothing)
+		r, err := story(ctx, m, longPrompt(t, 40), w)
 		if err != nil || r.end != nn.DecodeCacheFull || len(r.tokens) != 1 {
 			t.Errorf("%s: %+v %v", w, r, err)
 		}
@@ -278,10 +279,10 @@ func TestLongestPrompt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.generate(ctx, longPrompt(t, 41), w, nothing); err == nil || !strings.Contains(err.Error(), "41 tokens, the model was prepared for 40") {
+		if _, err := story(ctx, m, longPrompt(t, 41), w); err == nil || !strings.Contains(err.Error(), "41 tokens, the model was prepared for 40") {
 			t.Errorf("%s: %v", w, err)
 		}
-		if after, err := m.progress(); err != nil || after != before {
+		if after, err := m.progress(); err != nil || after[0] != before[0] {
 			t.Errorf("%s: after the refusal %+v %v, before %+v", w, after, err, before)
 		}
 	}
@@ -292,27 +293,13 @@ func TestLongestPrompt(t *testing.T) {
 
 // Tiles under the software device's checks: memory that was never written, races, and barriers that are missing.
 func TestTilesWithChecks(t *testing.T) {
-	src, err := openSource("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rt, err := runtime.Open(runtime.WithChecks(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := newModel(rt, src.checkpoint, 37, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(m.release(), rt.Close(), src.close()); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := one(37, 2)
+	s.tileRows = 32
+	_, m := openOn(t, openRuntimeFor(t, runtime.WithChecks(true)), "", s)
 	prompt := longPrompt(t, 37)
 	var tokens [2][]uint32
 	for i, w := range ways {
-		r, err := m.generate(context.Background(), prompt, w, func(uint32) error { return nil })
+		r, err := story(context.Background(), m, prompt, w)
 		if err != nil {
 			t.Fatalf("%s: %v", w, err)
 		}
@@ -328,7 +315,7 @@ func TestTilesWithChecks(t *testing.T) {
 func BenchmarkPrompt(b *testing.B) {
 	for _, n := range []int{8, 32, 128} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			_, m := open(b, "", n, 1)
+			_, m := open(b, "", one(n, 1))
 			prompt := longPrompt(b, n)
 			var tiles, steps time.Duration
 			for b.Loop() {
@@ -350,7 +337,7 @@ func readingTime(b *testing.B, m *model, prompt []uint32, tiles bool) time.Durat
 	if tiles {
 		first = len(prompt) - 1
 	}
-	if err := m.start(prompt, first); err != nil {
+	if err := m.start(0, prompt, first); err != nil {
 		b.Fatal(err)
 	}
 	begin := time.Now()
@@ -383,7 +370,7 @@ func readingWork(b *testing.B, prompt []uint32, tiles bool) (work [2]float64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := newModel(rt, src.checkpoint, len(prompt), 1)
+	m, err := newModel(rt, src.Config, src, one(len(prompt), 1))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -394,7 +381,7 @@ func readingWork(b *testing.B, prompt []uint32, tiles bool) (work [2]float64) {
 			work[1] += float64(k.Read[slot] + k.Written[slot])
 		}
 	}
-	if err := errors.Join(m.release(), rt.Close(), src.close()); err != nil {
+	if err := errors.Join(m.release(), rt.Close(), src.Close()); err != nil {
 		b.Error(err)
 	}
 	return work

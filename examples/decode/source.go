@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
-	"github.com/ingot-metal/ingot/examples/decode/internal/sentencepiece"
+	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
+	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
 //go:embed testdata/tiny-gemma3-q4
@@ -18,78 +18,72 @@ var testdata embed.FS
 
 const embeddedModel = "testdata/tiny-gemma3-q4"
 
-// Names of files in a model's folder, besides those that package gemma3 knows.
 const (
-	tokenizerFile = "tokenizer.model"
-	goldenFile    = "golden.json"
+	goldenFile     = "golden.json"
+	maxGoldenBytes = 64 << 20
 )
 
 // source is a model on disk, or the embedded one: its checkpoint, its tokenizer, and perhaps prompts to check it with.
 type source struct {
-	name       string
-	checkpoint *gemma3.Checkpoint
-	tokenizer  *sentencepiece.Model
-	prompts    []string // of golden.json, if there is one
+	*checkpoint.Checkpoint
+	tokenizer tokenizer.Tokenizer
+	prompts   []string // of golden.json, if there is one
 }
 
-// openSource opens the model in dir, the embedded one if dir is empty.
-func openSource(dir string) (*source, error) {
-	if dir == "" {
+// openSource opens the model in a folder or file, the embedded one if path is empty.
+func openSource(path string) (*source, error) {
+	if path == "" {
 		sub, err := fs.Sub(testdata, embeddedModel)
 		if err != nil {
 			return nil, err
 		}
-		return readSource("tiny-gemma3-q4 (embedded)", sub)
+		c, err := checkpoint.OpenFS("tiny-gemma3-q4 (embedded)", sub)
+		if err != nil {
+			return nil, err
+		}
+		return newSource(c, c.Name, sub)
 	}
-	switch info, err := os.Stat(dir); {
-	case err != nil:
-		return nil, fmt.Errorf("model: %w", err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("model: %s is not a folder: needed is one with %s, model.safetensors and %s", dir, gemma3.ConfigFile, tokenizerFile)
-	}
-	s, err := readSource(dir, os.DirFS(dir))
-	if err != nil {
-		return nil, fmt.Errorf("model in %s: %w", dir, err)
-	}
-	return s, nil
-}
-
-func readSource(name string, dir fs.FS) (*source, error) {
-	s := &source{name: name}
-	text, err := readBounded(dir, tokenizerFile, sentencepiece.MaxModelBytes)
+	c, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if s.tokenizer, err = sentencepiece.Parse(text); err != nil {
-		return nil, fmt.Errorf("%s: %w", tokenizerFile, err)
-	}
-	if s.prompts, err = readPrompts(dir); err != nil {
-		return nil, err
-	}
-	if s.checkpoint, err = gemma3.Open(dir); err != nil {
-		return nil, err
-	}
-	if have, most := s.tokenizer.Len(), s.checkpoint.Config.Vocab; have > most {
-		s.close()
-		return nil, fmt.Errorf("%s has %d tokens, but %s gives the model a vocabulary of %d", tokenizerFile, have, gemma3.ConfigFile, most)
-	}
-	return s, nil
+	return newSource(c, path, os.DirFS(path)) // a file has no prompts beside it
 }
 
-func (s *source) close() error { return s.checkpoint.Close() }
+// newSource takes the checkpoint of a folder, or closes it.
+func newSource(c *checkpoint.Checkpoint, path string, dir fs.FS) (*source, error) {
+	prompts, err := readPrompts(dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("model %s: %w", path, err), c.Close())
+	}
+	return &source{c, c.Tokenizer(), prompts}, nil
+}
 
-// encode is a prompt as the model expects it, with the marker of a beginning.
+// encode is a prompt as the model expects it, with the marker of a beginning if it has one.
 func (s *source) encode(prompt string) []uint32 {
-	return append([]uint32{s.checkpoint.Config.BOS}, s.tokenizer.Encode(prompt)...)
+	ids := s.tokenizer.Encode(prompt)
+	if s.Config.AddBOS {
+		ids = append([]uint32{s.Config.BOS}, ids...)
+	}
+	return ids
+}
+
+// decode is the text of some tokens.
+func (s *source) decode(ids []uint32) string {
+	d, text := s.tokenizer.NewDecoder(), ""
+	for _, id := range ids {
+		text += d.Next(id)
+	}
+	return text + d.Flush()
 }
 
 // readPrompts reads the prompts of golden.json; a model need not have one.
 func readPrompts(dir fs.FS) ([]string, error) {
-	data, err := readBounded(dir, goldenFile, 64<<20)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := readBounded(dir, goldenFile, maxGoldenBytes)
 	if err != nil {
+		if _, e := fs.Stat(dir, goldenFile); e != nil { // also where dir is no folder
+			return nil, nil
+		}
 		return nil, err
 	}
 	var golden struct {

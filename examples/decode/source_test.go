@@ -1,40 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
 )
-
-// copyModel copies the embedded model to a folder of the test's own.
-func copyModel(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(embeddedModel)); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func edit(t *testing.T, dir, name string, change func([]byte) []byte) {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, change(data), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func replace(old, new string) func([]byte) []byte {
-	return func(data []byte) []byte { return []byte(strings.Replace(string(data), old, new, 1)) }
-}
 
 func TestOpenSource(t *testing.T) {
 	for _, dir := range []string{"", copyModel(t)} {
@@ -48,7 +22,7 @@ func TestOpenSource(t *testing.T) {
 		if got := s.encode("Once upon a time"); !reflect.DeepEqual(got, []uint32{2, 451, 457, 262, 375}) {
 			t.Errorf("ids %v", got)
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -63,7 +37,7 @@ func TestOpenSourceWithoutGolden(t *testing.T) {
 	if err != nil || s.prompts != nil {
 		t.Fatal(err, s.prompts)
 	}
-	s.close()
+	s.Close()
 }
 
 // Every way in which a folder can be wrong has its own message. What is inside config.json, the tensors and the tokenizer
@@ -84,19 +58,19 @@ func TestOpenSourceRefuses(t *testing.T) {
 		spoil func(*testing.T, string)
 		want  string
 	}{
-		{"no configuration", remove(gemma3.ConfigFile), "config.json"},
+		{"no configuration", remove(configFile), "config.json"},
 		{"no weights", remove("model.safetensors"), "model.safetensors"},
-		{"no tokenizer", remove(tokenizerFile), "tokenizer.model"},
-		{"another model", change(gemma3.ConfigFile, replace(`"gemma3_text"`, `"llama"`)), `config.json: model_type is "llama"`},
-		{"other sizes", change(gemma3.ConfigFile, replace(`"hidden_size": 128`, `"hidden_size": 256`)), "needed is [1024 32]"},
-		{"other layers", change(gemma3.ConfigFile, replace(`"num_hidden_layers": 6`, `"num_hidden_layers": 7`)), "layer_types has 6 entries for 7 layers"},
-		{"broken configuration", change(gemma3.ConfigFile, func([]byte) []byte { return []byte("{") }), "config.json"},
+		{"no tokenizer", remove(tokenizerModel), "tokenizer.model"},
+		{"another model", change(configFile, replace(`"gemma3_text"`, `"mamba"`)), `config.json: model_type is "mamba"`},
+		{"other sizes", change(configFile, replace(`"hidden_size": 128`, `"hidden_size": 256`)), "needed is [1024 32]"},
+		{"other layers", change(configFile, replace(`"num_hidden_layers": 6`, `"num_hidden_layers": 7`)), "layer_types has 6 entries for 7 layers"},
+		{"broken configuration", change(configFile, func([]byte) []byte { return []byte("{") }), "config.json"},
 		{"truncated weights", change("model.safetensors", func(b []byte) []byte { return b[:len(b)-100] }), "truncated"},
 		{"other bytes", change("model.safetensors", func(b []byte) []byte { return b[8:] }), "not a safetensors file"},
 		{"wrong name", change("model.safetensors", replace("model.norm.weight", "model.NORM.weight")), `no tensor "model.norm.weight"`},
-		{"wrong type", change("model.safetensors", replace(`"U32"`, `"F32"`)), "needed is [1024 128]"},
-		{"truncated tokenizer", change(tokenizerFile, func(b []byte) []byte { return b[:len(b)/2] }), "tokenizer.model: sentencepiece: "},
-		{"tokenizer of another model", change(tokenizerFile, func(b []byte) []byte {
+		{"wrong type", change("model.safetensors", replace(`"U32"`, `"F32"`)), "needed is U32"},
+		{"truncated tokenizer", change(tokenizerModel, func(b []byte) []byte { return b[:len(b)/2] }), "tokenizer.model: sentencepiece: "},
+		{"tokenizer of another model", change(tokenizerModel, func(b []byte) []byte {
 			return append([]byte("\x0a\x07\x0a\x05extra"), b...)
 		}), "tokenizer.model has 1025 tokens, but config.json gives the model a vocabulary of 1024"},
 		{"broken prompts", change(goldenFile, func([]byte) []byte { return []byte("nonsense") }), "golden.json"},
@@ -105,10 +79,16 @@ func TestOpenSourceRefuses(t *testing.T) {
 		c.spoil(t, dir)
 		s, err := openSource(dir)
 		if err == nil {
-			s.close()
+			s.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: got %v, want an error with %q and the folder", c.name, err, c.want)
+		}
+		// The program says so in a line, and nothing else.
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), []string{"-model", dir}, &out, &errs); code != 1 || out.Len() > 0 ||
+			!strings.HasPrefix(errs.String(), "decode: ") || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: code %d, %q %q", c.name, code, errs.String(), out.String())
 		}
 	}
 	if _, err := openSource(filepath.Join(t.TempDir(), "nowhere")); err == nil || !strings.Contains(err.Error(), "nowhere") {
@@ -121,7 +101,7 @@ func TestOpenSourceRefuses(t *testing.T) {
 
 func TestReadBounded(t *testing.T) {
 	dir := os.DirFS(embeddedModel)
-	if _, err := readBounded(dir, tokenizerFile, 100); err == nil || !strings.Contains(err.Error(), "longer than 100 bytes") {
+	if _, err := readBounded(dir, tokenizerModel, 100); err == nil || !strings.Contains(err.Error(), "longer than 100 bytes") {
 		t.Error(err)
 	}
 	if _, err := readBounded(os.DirFS("testdata"), "tiny-gemma3-q4", 100); err == nil {

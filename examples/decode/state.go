@@ -22,57 +22,64 @@ func ending(s nn.DecodeStatus) string {
 	return s.String()
 }
 
+var errNoLogit = errors.New("the model computed no finite logit: its weights do not fit its configuration, or are damaged")
+
 // failure is an error if the text did not end as texts should.
 func failure(s nn.DecodeStatus) error {
 	switch s {
 	case nn.DecodeRunning, nn.DecodeEndToken, nn.DecodeOutputFull, nn.DecodeCacheFull:
 		return nil
 	case nn.DecodeNoToken:
-		return errors.New("the model computed no finite logit: its weights do not fit its configuration, or are damaged")
+		return errNoLogit
 	}
 	return fmt.Errorf("the device stopped with %s", s)
 }
 
-// start writes a prompt, its tiles, and the state before the decode step of the token at position first: the last one of
-// the prompt if tiles are read before, 0 if steps read it all. It is all that the host writes.
-func (m *model) start(prompt []uint32, first int) error {
-	if len(prompt) > m.prompt.Len() {
-		return fmt.Errorf("the prompt has %d tokens, the model was prepared for %d", len(prompt), m.prompt.Len())
+// start writes a sequence's prompt, its tiles if it is the first sequence, and the state before the decode step of the token at
+// position first: the last one of the prompt if tiles are read before, 0 if steps read it all.
+func (m *model) start(sequence int, prompt []uint32, first int) error {
+	if len(prompt) > m.longest {
+		return fmt.Errorf("the prompt has %d tokens, the model was prepared for %d", len(prompt), m.longest)
 	}
 	state, err := nn.StartDecodeAt(prompt, first, m.kvStride())
 	if err != nil {
 		return err
 	}
-	if err := m.prompt.Slice(0, len(prompt)).Write(prompt); err != nil {
+	if err := part(m.prompt, sequence, m.longest).Slice(0, len(prompt)).Write(prompt); err != nil {
 		return err
 	}
-	tiles := tileList(prompt, m.kvStride())
-	if err := m.tiles.Slice(0, len(tiles)).Write(tiles); err != nil {
-		return err
+	if sequence == 0 {
+		tiles := tileList(prompt, m.tileRows, m.kvStride())
+		if err := m.tiles.Slice(0, len(tiles)).Write(tiles); err != nil {
+			return err
+		}
 	}
 	words := state.Words()
-	return m.state.Write(words[:])
+	return m.stateOf(sequence).Write(words[:])
 }
 
-// progress reads how far the text is. It waits for the steps that were submitted.
-func (m *model) progress() (nn.DecodeState, error) {
-	var words [nn.DecodeStateWords]uint32
-	if err := m.state.Read(words[:]); err != nil {
-		return nn.DecodeState{}, err
+// progress reads how far the texts are. It waits for the steps that were submitted.
+func (m *model) progress() ([]nn.DecodeState, error) {
+	words := make([]uint32, m.state.Len())
+	if err := m.state.Read(words); err != nil {
+		return nil, err
 	}
-	state := nn.DecodeStateOf(words)
-	if int64(state.Produced) > int64(m.output.Len()) {
-		return state, fmt.Errorf("the device says that it produced %d tokens, of at most %d", state.Produced, m.output.Len())
+	states := make([]nn.DecodeState, m.sequences)
+	for i := range states {
+		states[i] = nn.DecodeStateOf([nn.DecodeStateWords]uint32(words[i*nn.DecodeStateWords:]))
+		if int64(states[i].Produced) > int64(m.n) {
+			return nil, fmt.Errorf("the device says that it produced %d tokens, of at most %d", states[i].Produced, m.n)
+		}
 	}
-	return state, nil
+	return states, nil
 }
 
-// produced reads the tokens of the text from number from on.
-func (m *model) produced(from int, state nn.DecodeState) ([]uint32, error) {
+// produced reads the tokens of a text from number from on.
+func (m *model) produced(sequence, from int, state nn.DecodeState) ([]uint32, error) {
 	to := int(state.Produced)
 	if to <= from {
 		return nil, nil
 	}
 	tokens := make([]uint32, to-from)
-	return tokens, m.output.Slice(from, to).Read(tokens)
+	return tokens, part(m.output, sequence, m.n).Slice(from, to).Read(tokens)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-// cost is what one token costs the host.
+// cost is what one step costs the host.
 type cost struct {
 	time     time.Duration // until the step is committed, median
 	messages int           // to Metal's objects, until then
@@ -22,12 +22,9 @@ const (
 	measuredSteps = 15
 )
 
-// hostCost measures one way, over that many steps after a prompt. Steps after the end of a text do the same work again.
-func (m *model) hostCost(ctx context.Context, w way, prompt []uint32, steps int) (cost, error) {
-	if err := m.start(prompt, len(prompt)-1); err != nil {
-		return cost{}, err
-	}
-	if _, err := m.read(ctx, w, len(prompt)); err != nil {
+// hostCost measures one way, over that many steps after prompts. Steps after the end of a text do the same work again.
+func (m *model) hostCost(ctx context.Context, w way, prompts [][]uint32, steps int) (cost, error) {
+	if _, err := m.readPrompts(ctx, w, prompts); err != nil {
 		return cost{}, err
 	}
 	var times []time.Duration
@@ -56,11 +53,11 @@ func (m *model) hostCost(ctx context.Context, w way, prompt []uint32, steps int)
 	return cost{times[len(times)/2], int(messages.Load())}, nil
 }
 
-// measure prints what a token costs the host in both ways.
-func measure(ctx context.Context, m *model, prompt []uint32, out io.Writer) error {
-	fmt.Fprintf(out, "\nhost work per token, %d kernels:\n", m.kernels)
+// measure prints what a step costs the host in both ways.
+func measure(ctx context.Context, m *model, b batch, out io.Writer) error {
+	fmt.Fprintf(out, "\nhost work per step, %d kernels:\n", m.kernels)
 	for _, w := range ways {
-		c, err := m.hostCost(ctx, w, prompt, measuredSteps)
+		c, err := m.hostCost(ctx, w, b.ids, measuredSteps)
 		if err != nil {
 			return err
 		}

@@ -3,46 +3,35 @@ package main
 import (
 	"github.com/ingot-metal/ingot/nn"
 	"github.com/ingot-metal/ingot/runtime"
-	"github.com/ingot-metal/ingot/runtime/half"
 )
 
-// encode puts one decode step into a pass: one token goes in, the next one comes out. The same function serves direct
-// encoding and recording. What changes from token to token, the kernels read from the decode state, and the step's last
-// kernel advances it.
+// encode puts one decode step into a pass: one token of each sequence goes in, its logits come out. The same function
+// serves direct encoding and recording. What changes from token to token, the kernels read from the decode states.
+//
+// If the device chooses the next tokens, the step's last kernels do that and advance the states. If the host does, the states
+// advance to the tokens that it chose at the beginning of the next step.
 func (m *model) encode(p *runtime.Pass) error {
-	return m.encodeTokens(p, m.step(), true)
-}
-
-// place is where tokens come from and where they belong: words in device memory, which the kernels read when they run.
-type place struct {
-	rows        int                   // tokens
-	tokens      runtime.Slice[uint32] // [rows]
-	position    runtime.Slice[uint32] // [1]: of the first one
-	kvLength    runtime.Slice[uint32] // [1]: positions in the cache once all are stored
-	cacheOffset runtime.Slice[uint32] // [1]: element of the cache where the first one is stored
-}
-
-// step is the place of a decode step: words of the decode state.
-func (m *model) step() place {
-	word := func(i int) runtime.Slice[uint32] { return m.state.Slice(i, i+1) }
-	return place{1, word(nn.StateToken), word(nn.StatePosition), word(nn.StateKVLength), word(nn.StateCacheOffset)}
-}
-
-// encodeTokens takes tokens through the model. If choose is set, the last one gives the next token, and the decode state
-// advances. If not, the tokens are there for what they leave in the caches.
-func (m *model) encodeTokens(p *runtime.Pass, at place, choose bool) error {
-	if err := m.encodeLayers(p, at, choose); err != nil || !choose {
+	at := m.step()
+	if m.sampled {
+		if err := m.encodeAdvance(p, m.sequences); err != nil {
+			return err
+		}
+	}
+	if err := m.encodeLayers(p, at, true); err != nil {
 		return err
 	}
-	return m.encodeChoice(p, at.rows-1)
+	return m.encodeNext(p, 0, m.sequences)
 }
 
-// encodeLayers makes the residual stream of tokens, with what all layers add to it, or only what the caches need: of the
+// encodeLayers makes the residual stream of some tokens, with what all layers add to it, or only what the caches need: of the
 // last layer that is its keys and values.
 func (m *model) encodeLayers(p *runtime.Pass, at place, all bool) error {
 	c, w := m.config, &m.weights
-	if err := nn.EmbedLookupQ4MLX(p, m.residual, w.embedding, at.tokens, at.rows, float32(c.EmbedScale)); err != nil {
-		return err
+	for _, s := range at.spans {
+		rows := m.residual.Slice(s.first*c.Hidden, (s.first+s.rows)*c.Hidden)
+		if err := w.embedding.lookup(p, rows, s.tokens, s.rows, float32(c.EmbedScale)); err != nil {
+			return err
+		}
 	}
 	for i := range w.layers {
 		if err := m.encodeLayer(p, &w.layers[i], at, all || i < len(w.layers)-1); err != nil {
@@ -64,132 +53,103 @@ func (m *model) encodeLayer(p *runtime.Pass, l *layer, at place, all bool) error
 		if err := m.encodeAttention(p, l, at); err != nil {
 			return err
 		}
-		if err := m.encodeFeedForward(p, l, at.rows); err != nil {
+		if err := m.encodeFeedForward(p, l, at); err != nil {
 			return err
 		}
 	}
 	return p.PopDebugGroup()
 }
 
-// encodeCaches makes a layer's queries, keys and values, and stores the latter two.
-func (m *model) encodeCaches(p *runtime.Pass, l *layer, at place) error {
-	c, eps := m.config, float32(m.config.Eps)
-	if err := nn.RMSNormBF16(p, m.normed, m.residual, l.inputNorm, at.rows, c.Hidden, eps); err != nil {
-		return err
+// norm normalises rows of the residual stream for the products that follow.
+func (m *model) norm(p *runtime.Pass, x, weight runtime.Slice[float32], rows int) error {
+	if m.normed.narrow() {
+		return nn.RMSNormBF16(p, m.normed.bf16, x, weight, rows, m.config.Hidden, float32(m.config.Eps))
 	}
-	if err := m.encodeQKV(p, l, at.rows); err != nil {
-		return err
-	}
-	return nn.RMSQKVRoPEKVStore(p, nn.QKVRoPE[float32]{
-		Q: m.q, K: m.k, V: m.v, QWeight: l.queryNorm, KWeight: l.keyNorm, CacheK: l.keys, CacheV: l.values,
-		Position: at.position, CacheOffset: at.cacheOffset, InvFreq: l.frequencies,
-		T: at.rows, HeadsQ: c.Heads, HeadsKV: c.KVHeads, HeadDim: c.HeadDim, RotaryDim: c.HeadDim, Capacity: l.keys.Len(), Eps: eps,
-	})
+	return nn.RMSNormF32(p, m.normed.f32, x, weight, rows, m.config.Hidden, float32(m.config.Eps))
 }
 
-// encodeQKV is three products: in one kernel for one token.
-func (m *model) encodeQKV(p *runtime.Pass, l *layer, rows int) error {
-	if rows == 1 {
-		return nn.GEMVQ4MLXQKV(p, nn.GEMVQKV{Q: m.q, K: m.k, V: m.v, WQ: l.query, WK: l.key, WV: l.value, X: m.normed})
+// product multiplies a matrix with the rows of a step or a tile.
+func product(p *runtime.Pass, y runtime.Slice[float32], w matrix, x activation, at place) error {
+	if at.tile {
+		return w.many(p, y, x, at.rows)
 	}
-	if err := product(p, m.q, l.query, m.normed, rows); err != nil {
-		return err
-	}
-	if err := product(p, m.k, l.key, m.normed, rows); err != nil {
-		return err
-	}
-	return product(p, m.v, l.value, m.normed, rows)
+	return w.few(p, y, x, at.rows)
 }
 
-// encodeAttention adds a layer's attention to the residual stream.
-func (m *model) encodeAttention(p *runtime.Pass, l *layer, at place) error {
-	c := m.config
-	err := nn.Attention(p, m.attended, m.q, l.keys, l.values,
-		nn.AttnLive{Tkv: at.kvLength, QPos: at.position, KVPos: m.firstKV}, m.partials, m.attention(at.rows, l.window))
-	if err != nil {
-		return err
+// add adds a layer's branch to the residual stream, normalised if the model has a norm there.
+func (m *model) add(p *runtime.Pass, norm runtime.Slice[float32], rows int) error {
+	if present(norm) {
+		return nn.RMSNormResidualAddF32(p, m.residual, m.branch, norm, rows, m.config.Hidden, float32(m.config.Eps), 1)
 	}
-	if err := product(p, m.branch, l.attentionOutput, m.attended, at.rows); err != nil {
-		return err
-	}
-	return nn.RMSNormResidualAddF32(p, m.residual, m.branch, l.postAttentionNorm, at.rows, c.Hidden, float32(c.Eps), 1)
-}
-
-// attention is the shape of a layer's attention.
-func (m *model) attention(rows, window int) nn.AttnDims {
-	c := m.config
-	return nn.AttnDims{
-		Batch: 1, Tq: rows, Heads: c.Heads, HeadsKV: c.KVHeads, HeadDim: c.HeadDim, Capacity: m.positions, Window: window, Scale: float32(c.QueryScale),
-	}
+	return nn.AddInPlace(p, m.residual, m.branch, rows*m.config.Hidden)
 }
 
 // encodeFeedForward adds a layer's feed-forward block to the residual stream.
-func (m *model) encodeFeedForward(p *runtime.Pass, l *layer, rows int) error {
-	c, eps := m.config, float32(m.config.Eps)
-	if err := nn.RMSNormBF16(p, m.normed, m.residual, l.preFFNNorm, rows, c.Hidden, eps); err != nil {
+func (m *model) encodeFeedForward(p *runtime.Pass, l *layer, at place) error {
+	if err := m.norm(p, m.residual, l.preFFNNorm, at.rows); err != nil {
 		return err
 	}
-	if err := m.encodeGateUp(p, l, rows); err != nil {
+	if err := m.encodeGateUp(p, l, at); err != nil {
 		return err
 	}
-	if err := product(p, m.branch, l.down, m.mid, rows); err != nil {
+	if err := product(p, m.branch, l.down, m.mid, at); err != nil {
 		return err
 	}
-	return nn.RMSNormResidualAddF32(p, m.residual, m.branch, l.postFFNNorm, rows, c.Hidden, eps, 1)
+	return m.add(p, l.postFFNNorm, at.rows)
 }
 
-// encodeGateUp is the first half of the feed-forward block: in one kernel for one token.
-func (m *model) encodeGateUp(p *runtime.Pass, l *layer, rows int) error {
-	if rows == 1 {
-		return nn.GEMVQ4MLXGateUpGELU(p, m.mid, l.gate, l.up, m.normed)
-	}
-	if err := product(p, m.gate, l.gate, m.normed, rows); err != nil {
+// encodeGateUp is the first half of the feed-forward block: in one kernel where there is one.
+func (m *model) encodeGateUp(p *runtime.Pass, l *layer, at place) error {
+	if fused, err := m.fusedGateUp(p, l, at); fused {
 		return err
 	}
-	if err := product(p, m.up, l.up, m.normed, rows); err != nil {
+	if err := product(p, m.gate, l.gate, m.normed, at); err != nil {
 		return err
 	}
-	return nn.MLPGELUTanh(p, m.mid, m.gate, m.up, rows*m.config.FFN)
+	if err := product(p, m.up, l.up, m.normed, at); err != nil {
+		return err
+	}
+	n := at.rows * m.config.FFN
+	if m.mid.narrow() {
+		return gated(p, m.config.Activation, m.mid.bf16, m.gate, m.up, n)
+	}
+	return gated(p, m.config.Activation, m.mid.f32, m.gate, m.up, n)
 }
 
-// product multiplies a matrix with the rows of x, as many at once as the kernel takes.
-func product(p *runtime.Pass, y runtime.Slice[float32], w nn.Q4MLXBank, x runtime.Slice[half.BFloat16], rows int) error {
-	if rows == 1 {
-		return nn.GEMVQ4MLX(p, y, w, x)
+// encodeLogits makes the logits of sequences from rows of the residual stream.
+func (m *model) encodeLogits(p *runtime.Pass, first, rows int) error {
+	c, w := m.config, &m.weights
+	if err := m.norm(p, m.residual.Slice(first*c.Hidden, (first+rows)*c.Hidden), w.finalNorm, rows); err != nil {
+		return err
 	}
-	for i := 0; i < rows; i += nn.MaxGEMMVectors {
-		n := min(rows-i, nn.MaxGEMMVectors)
-		if err := nn.GEMMQ4MLX(p, y.Slice(i*w.Rows(), (i+n)*w.Rows()), w, x.Slice(i*w.Cols(), (i+n)*w.Cols()), n); err != nil {
+	return w.output.few(p, m.logits, m.normed, rows)
+}
+
+// encodeNext turns rows of the residual stream, those of the first sequences, into their logits. If the device chooses, it
+// also makes the choices and advances the states.
+func (m *model) encodeNext(p *runtime.Pass, first, rows int) error {
+	if err := m.encodeLogits(p, first, rows); err != nil || m.sampled {
+		return err
+	}
+	for i := range rows {
+		err := nn.SoftcapArgmax(p, part(m.choice, i, 1), part(m.choiceValue, i, 1), part(m.logits, i, m.config.Vocab), m.softcap, m.config.Vocab)
+		if err != nil {
+			return err
+		}
+	}
+	return m.encodeAdvance(p, rows)
+}
+
+// encodeAdvance takes the first sequences' choices as their next tokens.
+func (m *model) encodeAdvance(p *runtime.Pass, sequences int) error {
+	for i := range sequences {
+		err := nn.DecodeAdvance(p, nn.DecodeStep{
+			State: m.stateOf(i), Prompt: part(m.prompt, i, m.longest), Argmax: part(m.choice, i, 1), Output: part(m.output, i, m.n),
+			EndTokens: m.endTokens, KVCapacity: m.positions, KVStride: m.kvStride(),
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// encodeChoice turns a row of the residual stream into the next token and advances the decode state.
-func (m *model) encodeChoice(p *runtime.Pass, row int) error {
-	c := m.config
-	if err := m.encodeLogits(p, row); err != nil {
-		return err
-	}
-	if err := nn.SoftcapArgmax(p, m.choice, m.choiceValue, m.logits, m.softcap, c.Vocab); err != nil {
-		return err
-	}
-	return nn.DecodeAdvance(p, nn.DecodeStep{
-		State: m.state, Prompt: m.prompt, Argmax: m.choice, Output: m.output, EndTokens: m.endTokens,
-		KVCapacity: m.positions, KVStride: m.kvStride(),
-	})
-}
-
-// encodeLogits makes the logits of a row of the residual stream.
-func (m *model) encodeLogits(p *runtime.Pass, row int) error {
-	c, w := m.config, &m.weights
-	residual := m.residual.Slice(row*c.Hidden, (row+1)*c.Hidden)
-	if err := nn.RMSNormBF16(p, m.normed, residual, w.finalNorm, 1, c.Hidden, float32(c.Eps)); err != nil {
-		return err
-	}
-	return nn.GEMVQ4MLX(p, m.logits, w.output, m.normed)
-}
-
-// kvStride is how many elements of a cache a position takes.
-func (m *model) kvStride() int { return m.config.KVHeads * m.config.HeadDim }

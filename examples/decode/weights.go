@@ -1,164 +1,106 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/ingot-metal/ingot/examples/decode/internal/gemma3"
-	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/runtime"
 )
 
 // weights are the model's weights on the device.
 type weights struct {
-	embedding, output nn.Q4MLXBank
+	embedding, output matrix
 	finalNorm         runtime.Slice[float32]
 	layers            []layer
+	narrow            bool // all matrices that are multiplied with are q4Matrix: activations are bfloat16
 }
 
+// layer is a layer's weights and caches. Vectors that a model does not have are zero Slices.
 type layer struct {
 	inputNorm, postAttentionNorm, preFFNNorm, postFFNNorm runtime.Slice[float32]
 	queryNorm, keyNorm                                    runtime.Slice[float32]
-	query, key, value, attentionOutput                    nn.Q4MLXBank
-	gate, up, down                                        nn.Q4MLXBank
+	queryBias, keyBias, valueBias, outputBias             runtime.Slice[float32]
+	query, key, value, attentionOutput                    matrix
+	gate, up, down                                        matrix
 
 	name         string
-	window       int                    // positions that it sees; 0 for all
-	frequencies  runtime.Slice[float32] // of rotary embedding; layers of a kind share them
-	keys, values runtime.Slice[float32] // the cache, [positions][KVHeads][HeadDim]
+	window       int // positions that it sees; 0 for all
+	rotary       rotary
+	keys, values runtime.Slice[float32] // the caches, [sequences][positions][KVHeads][HeadDim]
 }
 
-// memory allocates device memory and remembers how to give it back. After the first error it does nothing more.
-type memory struct {
-	rt      *runtime.Runtime
-	err     error
-	release []func() error
+// matrices are those that a layer multiplies with.
+func (l *layer) matrices() []matrix {
+	return []matrix{l.query, l.key, l.value, l.attentionOutput, l.gate, l.up, l.down}
 }
 
-func (a *memory) free() error {
-	var errs []error
-	for i := len(a.release) - 1; i >= 0; i-- {
-		errs = append(errs, a.release[i]())
-	}
-	a.release = nil
-	return errors.Join(errs...)
-}
+// present says whether a model has a vector.
+func present(s runtime.Slice[float32]) bool { return s != runtime.Slice[float32]{} }
 
-// keep takes a new slice, or the error of making it.
-func keep[T runtime.Element](a *memory, what string, s runtime.Slice[T], err error) runtime.Slice[T] {
-	if err != nil {
-		a.err = fmt.Errorf("%s: %w", what, err)
-		return runtime.Slice[T]{}
-	}
-	a.release = append(a.release, s.Release)
-	return s
-}
-
-// zeros is device memory for n elements.
-func zeros[T runtime.Element](a *memory, what string, n int) runtime.Slice[T] {
-	if a.err != nil {
-		return runtime.Slice[T]{}
-	}
-	s, err := runtime.NewSlice[T](a.rt, n)
-	return keep(a, what, s, err)
-}
-
-// upload is device memory with a copy of data.
-func upload[T runtime.Element](a *memory, what string, data []T) runtime.Slice[T] {
-	if a.err != nil {
-		return runtime.Slice[T]{}
-	}
-	s, err := runtime.SliceOf(a.rt, data)
-	return keep(a, what, s, err)
-}
-
-// loader brings a checkpoint's tensors to the device, one at a time.
-type loader struct {
-	*memory
-	checkpoint *gemma3.Checkpoint
-}
-
-func (l loader) norm(name string, n int) runtime.Slice[float32] {
-	if l.err != nil {
-		return runtime.Slice[float32]{}
-	}
-	w, err := l.checkpoint.NormWeight(name, n)
-	if err != nil {
-		l.err = err
-		return runtime.Slice[float32]{}
-	}
-	return upload(l.memory, name, w)
-}
-
-func (l loader) matrix(name string, rows, cols int) nn.Q4MLXBank {
-	if l.err != nil {
-		return nn.Q4MLXBank{}
-	}
-	bank, err := l.uploadMatrix(name, rows, cols)
-	if err != nil {
-		l.err = err
-		return nn.Q4MLXBank{}
-	}
-	l.release = append(l.release, bank.Release)
-	return bank
-}
-
-func (l loader) uploadMatrix(name string, rows, cols int) (nn.Q4MLXBank, error) {
-	m, err := l.checkpoint.Matrix(name, rows, cols)
-	if err != nil {
-		return nn.Q4MLXBank{}, err
-	}
-	q, err := m.Quantised(l.checkpoint.Config.Group())
-	if err != nil {
-		return nn.Q4MLXBank{}, err
-	}
-	bank, err := nn.UploadQ4MLX(l.rt, q)
-	if err != nil {
-		return bank, fmt.Errorf("%s: %w", name, err)
-	}
-	return bank, nil
-}
-
-// loadWeights brings the whole model to the device, and makes caches for that many positions.
-func loadWeights(a *memory, checkpoint *gemma3.Checkpoint, positions int) weights {
-	l, c := loader{a, checkpoint}, checkpoint.Config
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+// loadWeights brings the whole model to the device, and makes caches for that many sequences of that many positions.
+func (l *loader) loadWeights(c *checkpoint.Config, sequences, positions int) weights {
 	w := weights{
-		embedding: l.matrix(gemma3.Embedding, c.Vocab, c.Hidden),
-		finalNorm: l.norm(gemma3.FinalNorm, c.Hidden),
+		embedding: l.matrix(checkpoint.Embedding, -1),
+		finalNorm: l.vector(checkpoint.FinalNorm, -1),
 	}
-	global := upload(a, "RoPE frequencies", c.Global.InverseFrequencies(c.HeadDim))
-	local := upload(a, "RoPE frequencies", c.Local.InverseFrequencies(c.HeadDim))
 	w.output = w.embedding
 	if !c.Tied {
-		w.output = l.matrix(gemma3.Output, c.Vocab, c.Hidden)
+		w.output = l.matrix(checkpoint.Output, -1)
 	}
 	for i := range c.Layers {
-		name := func(part string) string { return gemma3.Layer(i, part) }
-		window, frequencies := 0, global
-		if c.Sliding[i] {
-			window, frequencies = c.Window, local
-		}
-		w.layers = append(w.layers, layer{
-			inputNorm:         l.norm(name(gemma3.InputNorm), c.Hidden),
-			postAttentionNorm: l.norm(name(gemma3.PostAttentionNorm), c.Hidden),
-			preFFNNorm:        l.norm(name(gemma3.PreFFNNorm), c.Hidden),
-			postFFNNorm:       l.norm(name(gemma3.PostFFNNorm), c.Hidden),
-			queryNorm:         l.norm(name(gemma3.QueryNorm), c.HeadDim),
-			keyNorm:           l.norm(name(gemma3.KeyNorm), c.HeadDim),
-			query:             l.matrix(name(gemma3.QueryProjection), q, c.Hidden),
-			key:               l.matrix(name(gemma3.KeyProjection), kv, c.Hidden),
-			value:             l.matrix(name(gemma3.ValueProjection), kv, c.Hidden),
-			attentionOutput:   l.matrix(name(gemma3.AttentionOutput), c.Hidden, q),
-			gate:              l.matrix(name(gemma3.Gate), c.FFN, c.Hidden),
-			up:                l.matrix(name(gemma3.Up), c.FFN, c.Hidden),
-			down:              l.matrix(name(gemma3.Down), c.Hidden, c.FFN),
-			name:              fmt.Sprintf("layer %d", i),
-			window:            window,
-			frequencies:       frequencies,
-			keys:              zeros[float32](a, "key cache", positions*kv),
-			values:            zeros[float32](a, "value cache", positions*kv),
-		})
+		w.layers = append(w.layers, l.layer(c, i))
+		layer := &w.layers[i]
+		layer.keys = zeros[float32](l.memory, "key cache", sequences*positions*c.KVHeads*c.HeadDim)
+		layer.values = zeros[float32](l.memory, "value cache", sequences*positions*c.KVHeads*c.HeadDim)
+	}
+	l.shareRotary(c, w.layers)
+	if l.err == nil {
+		w.narrow = w.allQ4()
 	}
 	return w
+}
+
+func (l *loader) layer(c *checkpoint.Config, i int) layer {
+	out := layer{
+		inputNorm:       l.vector(checkpoint.InputNorm, i),
+		preFFNNorm:      l.vector(checkpoint.PreFFNNorm, i),
+		queryBias:       l.optional(checkpoint.QueryBias, i),
+		keyBias:         l.optional(checkpoint.KeyBias, i),
+		valueBias:       l.optional(checkpoint.ValueBias, i),
+		outputBias:      l.optional(checkpoint.AttentionOutputBias, i),
+		query:           l.matrix(checkpoint.Query, i),
+		key:             l.matrix(checkpoint.Key, i),
+		value:           l.matrix(checkpoint.Value, i),
+		attentionOutput: l.matrix(checkpoint.AttentionOutput, i),
+		gate:            l.matrix(checkpoint.Gate, i),
+		up:              l.matrix(checkpoint.Up, i),
+		down:            l.matrix(checkpoint.Down, i),
+		name:            fmt.Sprintf("layer %d", i),
+	}
+	if c.PostNorms {
+		out.postAttentionNorm = l.vector(checkpoint.PostAttentionNorm, i)
+		out.postFFNNorm = l.vector(checkpoint.PostFFNNorm, i)
+	}
+	if c.QKNorm {
+		out.queryNorm = l.vector(checkpoint.QueryNorm, i)
+		out.keyNorm = l.vector(checkpoint.KeyNorm, i)
+	}
+	if c.Sliding != nil && c.Sliding[i] {
+		out.window = c.Window
+	}
+	return out
+}
+
+// allQ4 says whether the fused kernels do for all products.
+func (w *weights) allQ4() bool {
+	all := []matrix{w.output}
+	for i := range w.layers {
+		all = append(all, w.layers[i].matrices()...)
+	}
+	for _, m := range all {
+		if _, ok := m.(q4Matrix); !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
+	"github.com/ingot-metal/ingot/examples/decode/internal/oracle"
+	"github.com/ingot-metal/ingot/nn"
+)
+
+// variant is a model that differs from llama.
+type variant struct {
+	name   string
+	kind   func(checkpoint.Role, int) weightKind
+	config *checkpoint.Config
+	change func(f *fake)
+	bound  float64 // of the logits' difference, for models with bfloat16 activations
+}
+
+// variants are models with everything that a configuration can ask for, and all types of weights.
+func variants() []variant {
+	f32 := all(plain(nn.WeightF32))
+	with := func(change func(c *checkpoint.Config)) *checkpoint.Config {
+		c := llama()
+		change(c)
+		return c
+	}
+	list := []variant{
+		{name: "llama", kind: f32, config: llama()},
+		{name: "tied", kind: f32, config: with(func(c *checkpoint.Config) { c.Tied = true })},
+		{name: "window", kind: f32, config: with(func(c *checkpoint.Config) { c.Window, c.Sliding = 3, []bool{true, false} })},
+		{name: "gelu", kind: f32, config: with(func(c *checkpoint.Config) { c.Activation = checkpoint.GELUTanh })},
+		{name: "post norms, softcaps", kind: f32, config: with(func(c *checkpoint.Config) {
+			c.PostNorms, c.Softcap, c.AttnSoftcap, c.EmbedScale = true, 3, 2, 8
+		})},
+		{name: "q/k norms", kind: f32, config: with(func(c *checkpoint.Config) { c.QKNorm, c.Eps = true, 1e-2 })},
+		{name: "heads of 64", kind: f32, config: with(func(c *checkpoint.Config) {
+			c.Heads, c.KVHeads, c.HeadDim = 3, 1, 64
+			rope(c, checkpoint.RoPE{Theta: 1e4, Dim: 64})
+		})},
+	}
+	biased := with(func(c *checkpoint.Config) { c.AttentionBias, c.Tied = true, true })
+	list = append(list,
+		variant{name: "qwen2", kind: f32, config: biased},
+		variant{name: "output bias", kind: f32, config: llama(), change: func(f *fake) { f.outputBias = true }},
+		variant{name: "biases, q/k norms", kind: f32, config: with(func(c *checkpoint.Config) { c.AttentionBias, c.QKNorm = true, true })},
+		variant{name: "neighbours", kind: f32, config: with(func(c *checkpoint.Config) { rope(c, checkpoint.RoPE{Theta: 1e4, Dim: 16, Neighbours: true}) })},
+		variant{name: "neighbours of heads of 8", kind: f32, config: with(func(c *checkpoint.Config) {
+			c.HeadDim, c.QueryScale = 8, 1/math.Sqrt(8)
+			rope(c, checkpoint.RoPE{Theta: 1e4, Dim: 8, Neighbours: true})
+		})},
+		variant{name: "partial", kind: f32, config: with(func(c *checkpoint.Config) { rope(c, checkpoint.RoPE{Theta: 1e4, Dim: 8}) })},
+		variant{name: "partial neighbours", kind: f32, config: with(func(c *checkpoint.Config) { rope(c, checkpoint.RoPE{Theta: 1e4, Dim: 4, Neighbours: true}) })},
+		variant{name: "linear", kind: f32, config: with(func(c *checkpoint.Config) {
+			rope(c, checkpoint.RoPE{Theta: 500, Dim: 16, Scaling: checkpoint.Scaling{Kind: checkpoint.ScalingLinear, Factor: 4}})
+		})},
+		variant{name: "rope by layer", kind: f32, config: with(func(c *checkpoint.Config) {
+			c.RoPE[1] = checkpoint.RoPE{Theta: 30, Dim: 8, Neighbours: true, Scaling: checkpoint.Scaling{Factor: 1}}
+		})},
+		variant{name: "MLX 4 bits", kind: all(weightKind{nn.WeightBF16, 4, 32}), config: llama(), bound: bf16Difference},
+		variant{name: "MLX 4 bits, GELU", kind: all(weightKind{nn.WeightBF16, 4, 64}), config: with(func(c *checkpoint.Config) {
+			c.Activation, c.FFN = checkpoint.GELUTanh, 128
+		}), bound: bf16Difference},
+		variant{name: "MLX 4 bits, biases", kind: all(weightKind{nn.WeightBF16, 4, 32}), config: biased, bound: bf16Difference},
+		variant{name: "mixed numbers", config: llama(), kind: func(r checkpoint.Role, layer int) weightKind {
+			return plain([]nn.WeightType{nn.WeightF32, nn.WeightF16, nn.WeightBF16, nn.WeightQ8_0}[(int(r)+layer+1)%4])
+		}},
+	)
+	for _, w := range nn.WeightTypes() {
+		c := llama()
+		if w.Block().Values() == 256 {
+			c = wide(c)
+			c.Layers = 1
+		}
+		list = append(list, variant{name: w.String(), kind: all(plain(w)), config: c})
+	}
+	return list
+}
+
+// Every part of a configuration and every type of weights: the logits after a prompt that is read in tiles, and after steps, are
+// those of the model in float64.
+func TestVariants(t *testing.T) {
+	const tileRows, prompt, steps = 5, 12, 4
+	for _, v := range variants() {
+		t.Run(v.name, func(t *testing.T) {
+			f := newFake(t, v.config, v.kind)
+			if v.change != nil {
+				v.change(f)
+			}
+			truth, err := oracle.Load(f.config, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := openFake(t, f, settings{sequences: 1, longest: prompt, n: steps + 1, tileRows: tileRows})
+			r, tokens := rand.New(rand.NewPCG(1, 1)), make([]uint32, prompt)
+			for i := range tokens {
+				tokens[i] = r.Uint32N(uint32(f.config.Vocab))
+			}
+			text, ctx := truth.Start(), context.Background()
+			var want []float64
+			for _, id := range tokens {
+				want, _ = text.Step(id)
+			}
+			last, err := m.readPrompts(ctx, replayed, [][]uint32{tokens})
+			worst, largest := 0.0, 0.0
+			for i := 0; ; i++ {
+				if err == nil {
+					err = last.Wait(ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for j, got := range capped(m, readLogits(t, m)) {
+					worst, largest = max(worst, math.Abs(got-want[j])), max(largest, math.Abs(want[j]))
+				}
+				if i == steps {
+					break
+				}
+				var choice [1]uint32
+				if err := m.choice.Read(choice[:]); err != nil {
+					t.Fatal(err)
+				}
+				want, _ = text.Step(choice[0])
+				last, err = m.submit(replayed)
+			}
+			bound := v.bound
+			if bound == 0 {
+				bound = f32Difference
+			}
+			t.Logf("worst difference %.2g of logits up to %.2g", worst, largest)
+			if worst > bound {
+				t.Errorf("logits differ by %g, allowed is %g", worst, bound)
+			}
+		})
+	}
+}
+
+const (
+	// f32Difference is how far logits of some units may be from those in float64, when all is computed in float32 but weights
+	// that are stored otherwise: sums of some 100 products, each rounded by 6e-8, through a few layers.
+	f32Difference = 1e-5
+	// bf16Difference is that with activations of bfloat16, rounded by 2e-3 each.
+	bf16Difference = 0.05
+)

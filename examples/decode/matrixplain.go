@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// plainMatrix is a matrix of plain numbers or in a block format of GGUF files, as it lies in the file.
+type plainMatrix[B nn.RowExactBank] struct {
+	bank       B
+	rows, cols int
+}
+
+func (w plainMatrix[B]) size() (rows, cols int) { return w.rows, w.cols }
+
+func (w plainMatrix[B]) lookup(p *runtime.Pass, out runtime.Slice[float32], ids runtime.Slice[uint32], tokens int, scale float32) error {
+	return nn.EmbedLookup(p, out, w.bank, ids, tokens, scale)
+}
+
+func (w plainMatrix[B]) few(p *runtime.Pass, y runtime.Slice[float32], x activation, n int) error {
+	return nn.RowExactMatvec(p, y, w.bank, x.f32, nn.RowExactContiguous(n, w.rows, w.cols))
+}
+
+func (w plainMatrix[B]) many(p *runtime.Pass, y runtime.Slice[float32], x activation, n int) error {
+	for i := 0; i < n; i += maxSequences {
+		j := min(n, i+maxSequences)
+		if err := w.few(p, y.Slice(i*w.rows, j*w.rows), x.slice(i*w.cols, j*w.cols), j-i); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ingot-metal/ingot/internal/testenv"
+	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/runtime"
+)
+
+// alone are the texts that a model writes one by one, in some way and with seeds that go on.
+func alone(t *testing.T, path string, prompts [][]uint32, n, tileRows int, s sampling) (texts []text) {
+	t.Helper()
+	for i, p := range prompts {
+		single := settings{sequences: 1, longest: len(p), n: n, sampled: !s.greedy(), tileRows: tileRows}
+		_, m := open(t, path, single)
+		own := s
+		own.seed += uint64(i)
+		r, err := m.generate(context.Background(), [][]uint32{p}, replayed, own.samplers(m), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, r.texts[0])
+	}
+	return texts
+}
+
+// sameTexts compares texts that were decoded at once with those that were decoded alone.
+func sameTexts(t *testing.T, what string, got, want []text) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d texts, want %d", what, len(got), len(want))
+	}
+	for i := range want {
+		if !slices.Equal(got[i].tokens, want[i].tokens) || got[i].end != want[i].end || got[i].prompt != want[i].prompt {
+			t.Errorf("%s, text %d:\ngot  %v\nwant %v", what, i, got[i], want[i])
+		}
+	}
+}
+
+// Texts that are decoded at once are, token for token, those that are decoded alone: greedy and sampled, direct and replayed, with
+// prompts of different lengths, two of them the same, and texts that end before others do.
+func TestRowsLikeSingles(t *testing.T) {
+	models := []struct{ name, path string }{{"q4", ""}, {"bf16", "data/tiny-gemma3/config.json"}, {"gguf", "data/stories260k/stories260K.gguf"}}
+	if testing.Short() {
+		models = models[:1]
+	}
+	for _, model := range models {
+		t.Run(model.name, func(t *testing.T) {
+			path := model.path
+			if path != "" {
+				path = testenv.Shared(t, path)
+			}
+			if strings.HasSuffix(path, ".json") {
+				path = filepath.Dir(path)
+			}
+			src, err := openSource(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer src.Close()
+			var prompts [][]uint32
+			for _, p := range []string{"Once upon a time", "Lena had five", "Once upon a time", "A"} {
+				prompts = append(prompts, src.encode(p))
+			}
+			n := 8
+			if testing.Short() {
+				n = 4
+			}
+			for _, s := range []sampling{{topP: 1}, {temperature: 1.2, topK: 30, topP: 0.95, seed: 11}} {
+				want := alone(t, path, prompts, n, 4, s)
+				longest := 0
+				for _, p := range prompts {
+					longest = max(longest, len(p))
+				}
+				_, m := open(t, path, settings{sequences: len(prompts), longest: longest, n: n, sampled: !s.greedy(), tileRows: 4})
+				for _, w := range ways {
+					r, err := m.generate(context.Background(), prompts, w, s.samplers(m), nothing)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sameTexts(t, fmt.Sprintf("%s, temperature %g", w, s.temperature), r.texts, want)
+				}
+			}
+		})
+	}
+}
+
+// Sixteen texts at once, which some products take in two launches, and which end at different times.
+func TestMostRows(t *testing.T) {
+	dir := copyModel(t)
+	edit(t, dir, configFile, replace(`"eos_token_id": 1`, `"eos_token_id": [1, 457, 262, 375, 264, 300, 310]`))
+	src, err := openSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	const n = 5
+	s := sampling{temperature: 2, topP: 1, seed: 3}
+	prompt := src.encode("Once")
+	_, single := open(t, dir, settings{sequences: 1, longest: len(prompt), n: n, sampled: true})
+	var want []text
+	ends := map[nn.DecodeStatus]int{}
+	for i := range maxSequences {
+		own := s
+		own.seed += uint64(i)
+		r, err := single.generate(context.Background(), [][]uint32{prompt}, replayed, own.samplers(single), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r.texts[0])
+		ends[r.texts[0].end]++
+	}
+	_, m := open(t, dir, settings{sequences: maxSequences, longest: len(prompt), n: n, sampled: true})
+	r, err := m.generate(context.Background(), slices.Repeat([][]uint32{prompt}, maxSequences), replayed, s.samplers(m), nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameTexts(t, "sixteen", r.texts, want)
+	if ends[nn.DecodeEndToken] == 0 || ends[nn.DecodeOutputFull] == 0 {
+		t.Errorf("ends %v: some should come early", ends)
+	}
+}
+
+// Several texts under the software device's checks: races between sequences, memory that was never written.
+func TestRowsWithChecks(t *testing.T) {
+	prompts := [][]uint32{longPrompt(t, 7), longPrompt(t, 3)}
+	for _, sampled := range []bool{false, true} {
+		_, m := openOn(t, openRuntimeFor(t, runtime.WithChecks(true)), "", settings{sequences: 2, longest: 7, n: 2, sampled: sampled, tileRows: 4})
+		s := sampling{topP: 1}
+		for _, w := range ways {
+			r, err := m.generate(context.Background(), prompts, w, s.samplers(m), nothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.texts[0].tokens) != 2 || len(r.texts[1].tokens) != 2 {
+				t.Errorf("%+v", r.texts)
+			}
+		}
+	}
+}
+
+// The host's choice of the most likely token is the device's.
+func TestSampledGreedy(t *testing.T) {
+	prompts := [][]uint32{longPrompt(t, 5), longPrompt(t, 9)}
+	var texts [2][]text
+	for i, sampled := range []bool{false, true} {
+		_, m := open(t, "", settings{sequences: 2, longest: 9, n: 6, sampled: sampled})
+		r, err := m.generate(context.Background(), prompts, replayed, sampling{topP: 1}.samplers(m), nothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = r.texts
+	}
+	sameTexts(t, "greedy", texts[1], texts[0])
+}
+
+// Several texts on standard output, one below the other.
+func TestRunRows(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"-rows", "2", "-n", "3"}, []string{"--- 1 of 2: 3 tokens, as long as asked for\nOnce upon a time there was a\n\n--- 2 of 2: 3 tokens"}},
+		{[]string{"-prompt", "Lena had five", "-prompt", "Once upon a time", "-n", "2"},
+			[]string{"--- 1 of 2: 2 tokens, as long as asked for\nLena had five ", "--- 2 of 2: 2 tokens, as long as asked for\nOnce upon a time there was\n\n"}},
+		{[]string{"-rows", "2", "-n", "2", "-temperature", "1", "-seed", "5"}, []string{"--- 1 of 2, seed 5: 2 tokens", "--- 2 of 2, seed 6: 2 tokens"}},
+		{[]string{"-check", "-rows", "2", "-n", "2", "-prompt", "Once upon a time"}, []string{"give the same tokens for 2 prompts"}},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), c.args, &out, &errs); code != 0 {
+			t.Fatalf("%q: code %d\n%s", c.args, code, errs.String())
+		}
+		for _, part := range c.want {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%q: %q is missing in\n%s", c.args, part, out.String())
+			}
+		}
+		if c.args[0] != "-check" && !strings.Contains(errs.String(), "2 texts at once") {
+			t.Errorf("%q: %s", c.args, errs.String())
+		}
+	}
+}
