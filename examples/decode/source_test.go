@@ -94,7 +94,7 @@ func TestOpenSourceRefuses(t *testing.T) {
 	if _, err := openSource(filepath.Join(t.TempDir(), "nowhere")); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Error(err)
 	}
-	if _, err := openSource(filepath.Join(embeddedModel, "config.json")); err == nil || !strings.Contains(err.Error(), "is not a folder") {
+	if _, err := openSource(filepath.Join(embeddedModel, "config.json")); err == nil || !strings.Contains(err.Error(), "not a GGUF file") {
 		t.Error(err)
 	}
 }
