@@ -145,6 +145,9 @@
 //
 // What each slot holds is in the function's documentation.
 //
+// What kernels take that a model's configuration only describes, the host computes: [RoPEParameters] are the frequencies of rotary
+// position embedding, plain and for longer texts (linear, Llama 3, YaRN, LongRoPE and GGUF's factors).
+//
 // # Validation
 //
 // Every function checks everything before it encodes anything, in this order: scalars, shapes and their products (none can

@@ -50,3 +50,22 @@ func ExampleArgmax() {
 	fmt.Printf("%d passes: token %d, %.2f\n", nn.ArgmaxPasses(n), token[0], value[0])
 	// Output: 2 passes: token 599, 28.92
 }
+
+// The frequencies of Llama 3.1, from the numbers of its configuration: the first pair turns as it always did, the last an eighth
+// as fast.
+func ExampleRoPEParameters_InverseFrequencies() {
+	p := nn.RoPEParameters{Theta: 500000, RotaryDim: 128}
+	plain, _, err := p.InverseFrequencies()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p.Scaling = nn.RoPELlama3{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalPositions: 8192}
+	freq, factor, err := p.InverseFrequencies()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(freq), freq[0]/plain[0], freq[63]/plain[63], factor)
+	// Output: 64 1 0.125 1
+}

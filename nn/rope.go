@@ -18,7 +18,7 @@ type QKVRoPE[E Float] struct {
 	CacheK, CacheV   runtime.Slice[E]       // out: [Capacity] elements
 	Position         runtime.Slice[uint32]  // one, read on the device: the position of the first of the T rows
 	CacheOffset      runtime.Slice[uint32]  // one, read on the device: the element of the caches where they go
-	InvFreq          runtime.Slice[float32] // [RotaryDim / 2], see RoPEInverseFrequencies
+	InvFreq          runtime.Slice[float32] // [RotaryDim / 2], see RoPEParameters
 
 	T, HeadsQ, HeadsKV int
 	HeadDim            int         // even

@@ -15,7 +15,7 @@ type QKVHeads struct {
 	VNorm            bool                   // whether values are normalised; Gemma 3 does not
 	QBias            runtime.Slice[float32] // [HeadsQ, HeadDim]: added first, as in Qwen2; the zero Slice for none
 	KBias, VBias     runtime.Slice[float32] // [HeadsKV, HeadDim], likewise
-	InvFreq          runtime.Slice[float32] // [RotaryDim / 2], see RoPEInverseFrequencies
+	InvFreq          runtime.Slice[float32] // [RotaryDim / 2], see RoPEParameters
 
 	T, HeadsQ       int
 	HeadsKV         int         // 0 for queries only: K, V, their weights and biases are zero Slices then, and VNorm is not set
