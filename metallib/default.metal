@@ -574,6 +574,176 @@ kernel void softcap_logits(device float* logits [[buffer(0)]],
     }
     logits[gid] = ingot_softcap(logits[gid], softcap[0]);
 }
+#line 1 "embed_affine.metal"
+// Embedding lookup in a table in MLX's affine format; see affine.h.
+
+#line 4 "embed_affine.metal"
+#line 1 "affine.h"
+// Reading matrices in MLX's affine format as checkpoints hold them: codes of 4, 6 or 8 bits, scales and biases of f32, f16 or bf16.
+//
+// The codes of a row are a stream of bits, the lowest first: 16 codes are BITS / 2 words.
+
+#ifndef INGOT_AFFINE_H
+#define INGOT_AFFINE_H
+
+#line 9 "affine.h"
+#line 10 "affine.h"
+
+// Function constants: the types of x, of y, and of scales and biases.
+constant uint ingot_affine_x [[function_constant(400)]];
+constant uint ingot_affine_y [[function_constant(401)]];
+constant uint ingot_affine_scale [[function_constant(402)]];
+
+#define INGOT_AFFINE_F32 0
+#define INGOT_AFFINE_F16 1
+#define INGOT_AFFINE_BF16 2
+
+// Number `at` of scales or biases, widened: exact.
+INGOT_FUNC float ingot_affine_number(device const uchar* numbers, ulong at) {
+    if (ingot_affine_scale == INGOT_AFFINE_F16) {
+        return float(((device const half*)numbers)[at]);
+    }
+    if (ingot_affine_scale == INGOT_AFFINE_BF16) {
+        return ingot_from_bf16_bits(((device const ushort*)numbers)[at]);
+    }
+    return ((device const float*)numbers)[at];
+}
+
+// Elements 4 at to 4 at + 3 of x, widened: exact.
+INGOT_FUNC float4 ingot_affine_load(device const uchar* x, ulong at) {
+    if (ingot_affine_x == INGOT_AFFINE_F16) {
+        return float4(((device const half4*)x)[at]);
+    }
+    if (ingot_affine_x == INGOT_AFFINE_BF16) {
+        return as_type<float4>(uint4(((device const ushort4*)x)[at]) << 16u);
+    }
+    return ((device const float4*)x)[at];
+}
+
+// Element `at` of y is v, rounded to its type, ties to even; beyond the largest finite number it is infinite.
+INGOT_FUNC void ingot_affine_store(device uchar* y, ulong at, float v) {
+    if (ingot_affine_y == INGOT_AFFINE_F16) {
+        ((device half*)y)[at] = half(v);
+    } else if (ingot_affine_y == INGOT_AFFINE_BF16) {
+        ((device ushort*)y)[at] = ingot_bf16_bits(v);
+    } else {
+        ((device float*)y)[at] = v;
+    }
+}
+
+// The words of 16 codes.
+template <uint BITS>
+INGOT_FUNC void ingot_affine_words(device const uint* packed, ulong at, thread uint* words) {
+    if (BITS == 6u) {
+        words[0] = packed[at];
+        words[1] = packed[at + 1ul];
+        words[2] = packed[at + 2ul];
+        return;
+    }
+#pragma unroll
+    for (uint i = 0u; i < BITS / 4u; i++) {
+        uint2 two = *(device const uint2*)(packed + at + ulong(2u * i));
+        words[2u * i] = two.x;
+        words[2u * i + 1u] = two.y;
+    }
+}
+
+// Codes 4 i to 4 i + 3 of 16, left where they are in their bits: each is 2^(BITS j) times its code, but with 8 bits.
+template <uint BITS>
+INGOT_FUNC float4 ingot_affine_quad(thread const uint* words, uint i) {
+    if (BITS == 4u) {
+        uint w = words[i / 2u] >> i % 2u * 16u;
+        return float4(float(w & 0x000fu), float(w & 0x00f0u), float(w & 0x0f00u), float(w & 0xf000u));
+    }
+    if (BITS == 6u) {
+        uint w = words[2] >> 8u;
+        if (i == 0u) {
+            w = words[0];
+        } else if (i == 1u) {
+            w = words[0] >> 24u | words[1] << 8u;
+        } else if (i == 2u) {
+            w = words[1] >> 16u | words[2] << 16u;
+        }
+        return float4(float(w & 0x00003fu), float(w & 0x000fc0u), float(w & 0x03f000u), float(w & 0xfc0000u));
+    }
+    return float4(as_type<uchar4>(words[i]));
+}
+
+// What such a quad is to be multiplied by, or x instead of it. Powers of two: exact.
+template <uint BITS>
+INGOT_FUNC float4 ingot_affine_places() {
+    if (BITS == 4u) {
+        return float4(1.0f, 0.0625f, 0.00390625f, 0.000244140625f);
+    }
+    if (BITS == 6u) {
+        return float4(1.0f, 0.015625f, 0.000244140625f, 0.000003814697265625f);
+    }
+    return float4(1.0f);
+}
+
+// Weights 4 i to 4 i + 3 of 16: scale * code + bias, rounded once.
+template <uint BITS>
+INGOT_FUNC float4 ingot_affine_weights(thread const uint* words, uint i, float scale, float bias) {
+    return fma(float4(scale), ingot_affine_quad<BITS>(words, i) * ingot_affine_places<BITS>(), float4(bias));
+}
+
+#endif
+#line 5 "embed_affine.metal"
+
+// out[t, c] = out_scale * (scale * code + bias) of row ids[t]; an id outside the vocabulary gives a row of zeros.
+//
+// Kernels: embed_lookup_affine_b{BITS}. Function constant: the type of scales and biases.
+//
+// Slots: 0 packed u32 [vocab, hidden * BITS / 32], 8-byte aligned, 1 scales [vocab, hidden / group_size], 2 biases likewise,
+//        3 ids u32 [n_tokens], 4 out f32 [n_tokens, hidden], 5 hidden, 6 group_size, 7 vocab, 8 n_tokens, 9 out_scale f32.
+// Geometry: one thread for each 16 columns, 64 threads per threadgroup, any number of threadgroups.
+// Threadgroup memory: none.
+template <uint BITS>
+kernel void embed_lookup_affine(device const uint* packed [[buffer(0)]],
+                                device const uchar* scales [[buffer(1)]],
+                                device const uchar* biases [[buffer(2)]],
+                                device const uint* ids [[buffer(3)]],
+                                device float* out [[buffer(4)]],
+                                constant uint& hidden [[buffer(5)]],
+                                constant uint& group_size [[buffer(6)]],
+                                constant uint& vocab [[buffer(7)]],
+                                constant uint& n_tokens [[buffer(8)]],
+                                constant float& out_scale [[buffer(9)]],
+                                uint gid [[thread_position_in_grid]]) {
+    uint pieces = hidden / 16u;
+    if (ulong(gid) >= ulong(n_tokens) * ulong(pieces)) {
+        return;
+    }
+    uint token = gid / pieces;
+    uint piece = gid - token * pieces;
+    ulong at = ulong(token) * ulong(hidden) + ulong(piece) * 16ul;
+    uint id = ids[token];
+    if (id >= vocab) {
+        for (uint j = 0u; j < 16u; j++) {
+            out[at + ulong(j)] = 0.0f;
+        }
+        return;
+    }
+    uint words[BITS / 2u];
+    ingot_affine_words<BITS>(packed, (ulong(id) * ulong(pieces) + ulong(piece)) * ulong(BITS / 2u), words);
+    ulong number = ulong(id) * ulong(hidden / group_size) + ulong(piece * 16u / group_size);
+    float scale = ingot_affine_number(scales, number);
+    float bias = ingot_affine_number(biases, number);
+#pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        float4 w = out_scale * ingot_affine_weights<BITS>(words, i, scale, bias);
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            out[at + ulong(4u * i + j)] = w[j];
+        }
+    }
+}
+
+typedef decltype(embed_lookup_affine<4>) embed_lookup_affine_kernel;
+
+template [[host_name("embed_lookup_affine_b4")]] kernel embed_lookup_affine_kernel embed_lookup_affine<4>;
+template [[host_name("embed_lookup_affine_b6")]] kernel embed_lookup_affine_kernel embed_lookup_affine<6>;
+template [[host_name("embed_lookup_affine_b8")]] kernel embed_lookup_affine_kernel embed_lookup_affine<8>;
 #line 1 "embed_q4.metal"
 // Embedding lookup in a signed 4-bit table with zero points.
 
@@ -2806,19 +2976,14 @@ INGOT_FUNC float ingot_dense_finish(float sum, float alpha, float beta, device c
 
 #endif
 #line 5 "gemm_dense.metal"
-#line 1 "gemm_tile.h"
-// What products on simdgroup matrices share: a threadgroup holds a block of each operand in threadgroup memory, and each of its
-// simdgroups multiplies a part of the rows with a part of the columns.
-
-#ifndef INGOT_GEMM_TILE_H
-#define INGOT_GEMM_TILE_H
-
-#line 8 "gemm_tile.h"
-#line 9 "gemm_tile.h"
 
 #define INGOT_GEMM_PART 32     // a simdgroup computes a part of this many rows and columns, 4 by 4 matrices of 8 by 8
+#define INGOT_GEMM_STEP 64     // bytes of a row of a, or of a column of b, that a threadgroup holds at a time
 #define INGOT_GEMM_PAD 16      // bytes between rows in threadgroup memory, against conflicts of its banks
 
+// Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
+// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that its
+// rows start at multiples of four elements, so that four are read at once; col is such a multiple.
 // simdgroup_load whose last argument is a literal, the only form that Apple's compiler is known to be given.
 template <typename T>
 INGOT_FUNC void ingot_gemm_load(thread simdgroup_matrix<T, 8, 8>& m, threadgroup T* from, ulong row, bool transposed) {
@@ -2829,14 +2994,10 @@ INGOT_FUNC void ingot_gemm_load(thread simdgroup_matrix<T, 8, 8>& m, threadgroup
     }
 }
 
-// Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
-// where they are of type TO and rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it.
-// wide says that its rows start at multiples of four elements, so that four are read at once; col is such a multiple.
-template <typename TO, typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
-INGOT_FUNC void ingot_gemm_stage(threadgroup TO* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
+template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
+INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
                                  uint tid) {
     typedef vec<T, 4> T4;
-    typedef vec<TO, 4> TO4;
     if (wide) {
         for (uint i = tid; i < ROWS * COLS / 4u; i += THREADS) {
             uint r = i / (COLS / 4u);
@@ -2845,7 +3006,7 @@ INGOT_FUNC void ingot_gemm_stage(threadgroup TO* to, device const T* from, uint 
             if (row + r < rows && col + c < cols) {
                 x = *(device const T4*)(from + (ulong(row + r) * ulong(cols) + ulong(col + c)));
             }
-            *(threadgroup TO4*)(to + (r * LD + c)) = TO4(x);
+            *(threadgroup T4*)(to + (r * LD + c)) = x;
         }
         return;
     }
@@ -2856,81 +3017,9 @@ INGOT_FUNC void ingot_gemm_stage(threadgroup TO* to, device const T* from, uint 
         if (row + r < rows && col + c < cols) {
             x = from[ulong(row + r) * ulong(cols) + ulong(col + c)];
         }
-        to[r * LD + c] = TO(x);
+        to[r * LD + c] = x;
     }
 }
-
-INGOT_FUNC void ingot_gemm_zero(thread simdgroup_float8x8 (&sum)[4][4]) {
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-#pragma unroll
-        for (uint j = 0u; j < 4u; j++) {
-            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-        }
-    }
-}
-
-// Adds the products of STEP values of k to a part's sums, eight at a time in order. The blocks are stored with k along their
-// rows, which are LONG elements apart, or with k down their columns, in rows FLAT elements apart: a if it is transposed, b if
-// it is not.
-template <typename T, uint STEP, uint LONG, uint FLAT>
-INGOT_FUNC void ingot_gemm_multiply(thread simdgroup_float8x8 (&sum)[4][4], threadgroup T* block_a, threadgroup T* block_b,
-                                    uint part_row, uint part_col, bool trans_a, bool trans_b) {
-    ulong ld_a = trans_a ? ulong(FLAT) : ulong(LONG);
-    ulong ld_b = trans_b ? ulong(LONG) : ulong(FLAT);
-#pragma unroll
-    for (uint k = 0u; k < STEP; k += 8u) {
-        simdgroup_matrix<T, 8, 8> ma[4];
-        simdgroup_matrix<T, 8, 8> mb[4];
-#pragma unroll
-        for (uint i = 0u; i < 4u; i++) {
-            uint m = part_row + 8u * i;
-            uint n = part_col + 8u * i;
-            uint at_a = trans_a ? k * FLAT + m : m * LONG + k;
-            uint at_b = trans_b ? n * LONG + k : k * FLAT + n;
-            ingot_gemm_load(ma[i], block_a + at_a, ld_a, trans_a);
-            ingot_gemm_load(mb[i], block_b + at_b, ld_b, trans_b);
-        }
-#pragma unroll
-        for (uint i = 0u; i < 4u; i++) {
-#pragma unroll
-            for (uint j = 0u; j < 4u; j++) {
-                simdgroup_multiply_accumulate(sum[i][j], ma[i], mb[j], sum[i][j]);
-            }
-        }
-    }
-}
-
-// Finishes and stores the sums of a part whose first element is at row and col of a result [M, N]. Eight rows at a time go through
-// threadgroup memory, where a lane has a column; nobody else may use that memory by then.
-INGOT_FUNC void ingot_gemm_finish(thread simdgroup_float8x8 (&sum)[4][4], threadgroup float* memory, uint simdgroup, uint lane,
-                                  uint row, uint col, uint M, uint N, device uchar* out, ulong first_out,
-                                  device const uchar* c, ulong first_c, float alpha, float beta, device const float* bias) {
-    threadgroup float* rows = memory + simdgroup * (8u * uint(INGOT_GEMM_PART));
-    uint n = col + lane;
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-        simdgroup_barrier(mem_flags::mem_threadgroup); // the rows before have been read
-#pragma unroll
-        for (uint j = 0u; j < 4u; j++) {
-            simdgroup_store(sum[i][j], rows + 8u * j, ulong(INGOT_GEMM_PART));
-        }
-        simdgroup_barrier(mem_flags::mem_threadgroup);
-        for (uint r = 0u; r < 8u; r++) {
-            uint m = row + 8u * i + r;
-            if (m < M && n < N) {
-                ulong at = ulong(m) * ulong(N) + ulong(n);
-                float x = ingot_dense_finish(rows[r * uint(INGOT_GEMM_PART) + lane], alpha, beta, c, first_c + at, bias, n);
-                ingot_dense_store(out, first_out + at, x);
-            }
-        }
-    }
-}
-
-#endif
-#line 6 "gemm_dense.metal"
-
-#define INGOT_GEMM_STEP 64     // bytes of a row of a, or of a column of b, that a threadgroup holds at a time
 
 // out[i][m][n] = act(alpha * sum over k of a[i][m][k] * b[i][k][n] + beta * c[i][m][n] + bias[n]), m < M, n < N, k < K
 //
@@ -2988,29 +3077,76 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     uint part_col = simdgroup % SIDE * uint(INGOT_GEMM_PART);
     bool wide_a = ingot_dense_rows(ingot_dense_wide_a, ingot_dense_trans_a ? M : K, stride_a);
     bool wide_b = ingot_dense_rows(ingot_dense_wide_b, ingot_dense_trans_b ? K : N, stride_b);
+    ulong ld_a = ingot_dense_trans_a ? ulong(LD_FLAT) : ulong(LD_LONG);
+    ulong ld_b = ingot_dense_trans_b ? ulong(LD_LONG) : ulong(LD_FLAT);
 
     simdgroup_float8x8 sum[4][4];
-    ingot_gemm_zero(sum);
+#pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
     for (uint k0 = 0u; k0 < K; k0 += STEP) {
         threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
         if (ingot_dense_trans_a) {
-            ingot_gemm_stage<T, T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
         } else {
-            ingot_gemm_stage<T, T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
         }
         if (ingot_dense_trans_b) {
-            ingot_gemm_stage<T, T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
+            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
         } else {
-            ingot_gemm_stage<T, T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
+            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        ingot_gemm_multiply<T, STEP, LD_LONG, LD_FLAT>(sum, block_a, block_b, part_row, part_col, ingot_dense_trans_a,
-                                                       ingot_dense_trans_b);
+#pragma unroll
+        for (uint k = 0u; k < STEP; k += 8u) {
+            simdgroup_matrix<T, 8, 8> ma[4];
+            simdgroup_matrix<T, 8, 8> mb[4];
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+                uint m = part_row + 8u * i;
+                uint n = part_col + 8u * i;
+                uint at_a = ingot_dense_trans_a ? k * LD_FLAT + m : m * LD_LONG + k;
+                uint at_b = ingot_dense_trans_b ? n * LD_LONG + k : k * LD_FLAT + n;
+                ingot_gemm_load(ma[i], block_a + at_a, ld_a, ingot_dense_trans_a);
+                ingot_gemm_load(mb[i], block_b + at_b, ld_b, ingot_dense_trans_b);
+            }
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    simdgroup_multiply_accumulate(sum[i][j], ma[i], mb[j], sum[i][j]);
+                }
+            }
+        }
     }
 
+    // Eight rows of a part at a time go through threadgroup memory, where a lane has a column.
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    ingot_gemm_finish(sum, (threadgroup float*)memory, simdgroup, lane, row0 + part_row, col0 + part_col, M, N, out,
-                      ulong(tile.z) * ulong(stride_out), c, ulong(tile.z) * ulong(stride_c), alpha, beta, bias);
+    threadgroup float* rows = (threadgroup float*)memory + simdgroup * (8u * uint(INGOT_GEMM_PART));
+    ulong first_c = ulong(tile.z) * ulong(stride_c);
+    ulong first_out = ulong(tile.z) * ulong(stride_out);
+    uint n = col0 + part_col + lane;
+#pragma unroll
+    for (uint i = 0u; i < 4u; i++) {
+        simdgroup_barrier(mem_flags::mem_threadgroup); // the rows before have been read
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            simdgroup_store(sum[i][j], rows + 8u * j, ulong(INGOT_GEMM_PART));
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint r = 0u; r < 8u; r++) {
+            uint m = row0 + part_row + 8u * i + r;
+            if (m < M && n < N) {
+                ulong at = ulong(m) * ulong(N) + ulong(n);
+                float x = ingot_dense_finish(rows[r * uint(INGOT_GEMM_PART) + lane], alpha, beta, c, first_c + at, bias, n);
+                ingot_dense_store(out, first_out + at, x);
+            }
+        }
+    }
 }
 
 typedef decltype(gemm_dense<float, 1>) gemm_dense_f32;
@@ -3501,224 +3637,6 @@ kernel void gemm_q4_mlx_simd_add_i4(device const uint2* packed [[buffer(0)]],
                                     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     ingot_q4_gemm<true, true>(packed, sb, x, y, rows, cols, group_size, M, resid, tile, lane, simdgroup);
 }
-#line 1 "gemm_weights.metal"
-// Products of many rows with weights of any type on simdgroup matrices. A threadgroup turns a block of weights into float32 numbers
-// once for all rows of its tile.
-
-#line 5 "gemm_weights.metal"
-#line 6 "gemm_weights.metal"
-#line 7 "gemm_weights.metal"
-#line 8 "gemm_weights.metal"
-
-#define INGOT_GEMM_WEIGHTS_COLS 64   // rows of weights, which are columns of the result, in a tile
-#define INGOT_GEMM_WEIGHTS_STEP 32   // columns of weights that a threadgroup holds at a time
-#define INGOT_GEMM_WEIGHTS_LD 36     // floats from one row to the next there: a step, and a pad against conflicts of banks
-
-// Function constant: the type of x, as those of out; see gemm_dense.h.
-constant uint ingot_gemm_weights_x [[function_constant(108)]];
-
-// What a threadgroup holds of x and of w at a time, each in rows of INGOT_GEMM_WEIGHTS_LD floats. A thread copies the same part of each
-// step, which it knows from ingot_weights_begin on; rows past the last one are copies of that one, whose results are not stored.
-
-// Four columns of some rows of x, whose rows start at multiples of four elements, and which has whole steps.
-template <uint SIDE>
-struct ingot_x_rows {
-    device const uchar* row[4];
-};
-
-// Elements of x, by their bytes: which of the types they are of is a function constant.
-INGOT_FUNC uint ingot_weights_x_size() { return ingot_gemm_weights_x == INGOT_OUT_F32 ? 4u : 2u; }
-
-template <uint SIDE>
-INGOT_FUNC void ingot_weights_begin_x(thread ingot_x_rows<SIDE>& s, device const uchar* x, uint M, uint K, uint first, uint tid) {
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-        uint row = min(first + tid / 8u + i * (8u * SIDE), M - 1u);
-        s.row[i] = x + (ulong(row) * ulong(K) + ulong(tid % 8u * 4u)) * ulong(ingot_weights_x_size());
-    }
-}
-
-template <uint SIDE>
-INGOT_FUNC void ingot_weights_stage_x(thread const ingot_x_rows<SIDE>& s, threadgroup float* to, uint k0, uint tid) {
-    to += tid / 8u * uint(INGOT_GEMM_WEIGHTS_LD) + tid % 8u * 4u;
-    ulong at = ulong(k0) * ulong(ingot_weights_x_size());
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-        float4 v;
-        if (ingot_gemm_weights_x == INGOT_OUT_F16) {
-            v = float4(*(device const half4*)(s.row[i] + at));
-        } else if (ingot_gemm_weights_x == INGOT_OUT_BF16) {
-            v = as_type<float4>(uint4(*(device const ushort4*)(s.row[i] + at)) << 16u);
-        } else {
-            v = *(device const float4*)(s.row[i] + at);
-        }
-        *(threadgroup float4*)(to + i * (8u * SIDE * uint(INGOT_GEMM_WEIGHTS_LD))) = v;
-    }
-}
-
-// x that starts anywhere and has any number of columns, those past the last as zeros.
-template <uint SIDE>
-INGOT_FUNC void ingot_weights_stage_any_x(threadgroup float* to, device const uchar* x, uint M, uint K, uint row, uint k0, bool wide, uint tid) {
-    constexpr uint ROWS = SIDE * uint(INGOT_GEMM_PART);
-    if (ingot_gemm_weights_x == INGOT_OUT_F16) {
-        ingot_gemm_stage<float, half, ROWS, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, 64u * SIDE>(
-            to, (device const half*)x, M, K, row, k0, wide, tid);
-    } else if (ingot_gemm_weights_x == INGOT_OUT_BF16) {
-        ingot_gemm_stage<float, bfloat, ROWS, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, 64u * SIDE>(
-            to, (device const bfloat*)x, M, K, row, k0, wide, tid);
-    } else {
-        ingot_gemm_stage<float, float, ROWS, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, 64u * SIDE>(
-            to, (device const float*)x, M, K, row, k0, wide, tid);
-    }
-}
-
-// Weights in a block format, of which there are whole steps, and x: 16 of each 32 columns of one or two rows of weights, half a run of
-// weights.h or a whole one.
-template <typename W, uint SIDE>
-struct ingot_blocks_tile {
-    enum { side = SIDE };
-    ingot_x_rows<SIDE> x;
-    device const uchar* row[2 / SIDE];
-};
-
-template <typename W, uint SIDE>
-INGOT_FUNC void ingot_weights_begin(thread ingot_blocks_tile<W, SIDE>& s, device const uchar* x, device const uchar* w, uint M, uint N, uint K,
-                                    uint row0, uint col0, uint tid) {
-    ingot_weights_begin_x(s.x, x, M, K, row0, tid);
-    ulong bytes = ingot_row_bytes<W>(K);
-#pragma unroll
-    for (uint i = 0u; i < 2u / SIDE; i++) {
-        s.row[i] = w + ulong(min(col0 + tid / 2u + i * 32u, N - 1u)) * bytes;
-    }
-}
-
-template <typename W, uint SIDE>
-INGOT_FUNC void ingot_weights_stage(thread const ingot_blocks_tile<W, SIDE>& s, threadgroup float* to_x, threadgroup float* to_w,
-                                    device const uchar* x, device const uchar*, uint M, uint, uint K, uint row0, uint, uint k0, uint tid) {
-    if (ingot_dense_wide_a) {
-        ingot_weights_stage_x(s.x, to_x, k0, tid);
-    } else {
-        ingot_weights_stage_any_x<SIDE>(to_x, x, M, K, row0, k0, false, tid);
-    }
-    uint col = tid % 2u * 16u;
-    to_w += tid / 2u * uint(INGOT_GEMM_WEIGHTS_LD) + col;
-#pragma unroll
-    for (uint i = 0u; i < 2u / SIDE; i++) {
-        W place;
-        ingot_seek(place, s.row[i], (k0 + col) / uint(W::values));
-        uint quad = col % uint(W::values) / 4u;
-#pragma unroll
-        for (uint q = 0u; q < 4u; q++) {
-            *(threadgroup float4*)(to_w + i * (32u * uint(INGOT_GEMM_WEIGHTS_LD)) + 4u * q) = ingot_quad(place, quad + q);
-        }
-    }
-}
-
-// Weights that are numbers of type T, and x: both with any start and any number of columns.
-template <typename T, uint SIDE>
-struct ingot_numbers_tile {
-    enum { side = SIDE };
-    bool wide_x;
-    bool wide_w;
-};
-
-template <typename T, uint SIDE>
-INGOT_FUNC void ingot_weights_begin(thread ingot_numbers_tile<T, SIDE>& s, device const uchar*, device const uchar*, uint, uint, uint K,
-                                    uint, uint, uint) {
-    s.wide_x = ingot_dense_rows(ingot_dense_wide_a, K, 0u);
-    s.wide_w = ingot_dense_rows(ingot_dense_wide_b, K, 0u);
-}
-
-template <typename T, uint SIDE>
-INGOT_FUNC void ingot_weights_stage(thread const ingot_numbers_tile<T, SIDE>& s, threadgroup float* to_x, threadgroup float* to_w,
-                                    device const uchar* x, device const uchar* w, uint M, uint N, uint K, uint row0, uint col0, uint k0,
-                                    uint tid) {
-    ingot_weights_stage_any_x<SIDE>(to_x, x, M, K, row0, k0, s.wide_x, tid);
-    ingot_gemm_stage<float, T, INGOT_GEMM_WEIGHTS_COLS, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, 64u * SIDE>(
-        to_w, (device const T*)w, N, K, col0, k0, s.wide_w, tid);
-}
-
-// out[m][n] = act(alpha * sum over k of x[m][k] * w[n][k] + beta * c[m][n] + bias[n]), m < M, n < N, k < K
-//
-// Weights and x are f32 in the tile, each exactly what its type says. Sums are f32, eight products of k at a time in order, zeros after
-// the last: what an element is does not depend on M, N, its place or the other elements, nor on the kernel of the two that
-// computes it. It is what gemm_dense_f32 gives for the same numbers.
-//
-// Kernels: gemm_weights_{f32,f16,bf16,q4_0,q5_0,q8_0,iq4_nl,q4_K,q5_K,q6_K}_t{32,64}, by the type of w and the rows of x in a
-// tile.
-// Function constants: see gemm_dense.h, and above.
-//
-// Slots: 0 x f32, f16 or bf16 [M, K], 1 w [N, K], in blocks aligned as weights.h says, 2 out f32, f16 or bf16 [M, N], 3 M, 4 N,
-//        5 K, 8 bias f32 [N], 9 alpha f32, 10 beta f32, 11 c as out, may be out. bias and c are bound but not read if their
-//        function constants are false.
-// Geometry: ceil(N / 64) x ceil(M / tile) threadgroups of two simdgroups for each 32 rows of a tile.
-// Threadgroup memory: 13,824 bytes with tiles of 32, 18,432 with tiles of 64.
-template <typename T>
-kernel void gemm_weights(device const uchar* x [[buffer(0)]],
-                         device const uchar* w [[buffer(1)]],
-                         device uchar* out [[buffer(2)]],
-                         constant uint& M [[buffer(3)]],
-                         constant uint& N [[buffer(4)]],
-                         constant uint& K [[buffer(5)]],
-                         device const float* bias [[buffer(8)]],
-                         constant float& alpha [[buffer(9)]],
-                         constant float& beta [[buffer(10)]],
-                         device const uchar* c [[buffer(11)]],
-                         uint2 tile [[threadgroup_position_in_grid]],
-                         uint tid [[thread_index_in_threadgroup]],
-                         uint simdgroup [[simdgroup_index_in_threadgroup]],
-                         uint lane [[thread_index_in_simdgroup]]) {
-    constexpr uint TILE = uint(T::side) * uint(INGOT_GEMM_PART);
-    threadgroup float4 memory[(TILE + uint(INGOT_GEMM_WEIGHTS_COLS)) * uint(INGOT_GEMM_WEIGHTS_LD) / 4u];
-    threadgroup float* block_x = (threadgroup float*)memory;
-    threadgroup float* block_w = block_x + TILE * uint(INGOT_GEMM_WEIGHTS_LD);
-
-    uint row0 = tile.y * TILE;
-    uint col0 = tile.x * uint(INGOT_GEMM_WEIGHTS_COLS);
-    if (row0 >= M || col0 >= N) {
-        return;
-    }
-    uint part_row = simdgroup / 2u * uint(INGOT_GEMM_PART);
-    uint part_col = simdgroup % 2u * uint(INGOT_GEMM_PART);
-    T part;
-    ingot_weights_begin(part, x, w, M, N, K, row0, col0, tid);
-
-    simdgroup_float8x8 sum[4][4];
-    ingot_gemm_zero(sum);
-    for (uint k0 = 0u; k0 < K; k0 += uint(INGOT_GEMM_WEIGHTS_STEP)) {
-        threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
-        ingot_weights_stage(part, block_x, block_w, x, w, M, N, K, row0, col0, k0, tid);
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        ingot_gemm_multiply<float, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, INGOT_GEMM_WEIGHTS_LD>(
-            sum, block_x, block_w, part_row, part_col, false, true);
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    ingot_gemm_finish(sum, (threadgroup float*)memory, simdgroup, lane, row0 + part_row, col0 + part_col, M, N, out, 0ul, c, 0ul,
-                      alpha, beta, bias);
-}
-
-typedef decltype(gemm_weights<ingot_blocks_tile<ingot_q4_0, 1>>) gemm_of_weights;
-
-template [[host_name("gemm_weights_q4_0_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q4_0, 1>>;
-template [[host_name("gemm_weights_q4_0_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q4_0, 2>>;
-template [[host_name("gemm_weights_q5_0_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q5_0, 1>>;
-template [[host_name("gemm_weights_q5_0_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q5_0, 2>>;
-template [[host_name("gemm_weights_q8_0_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q8_0, 1>>;
-template [[host_name("gemm_weights_q8_0_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q8_0, 2>>;
-template [[host_name("gemm_weights_iq4_nl_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_iq4_nl, 1>>;
-template [[host_name("gemm_weights_iq4_nl_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_iq4_nl, 2>>;
-template [[host_name("gemm_weights_q4_K_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q4_k, 1>>;
-template [[host_name("gemm_weights_q4_K_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q4_k, 2>>;
-template [[host_name("gemm_weights_q5_K_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q5_k, 1>>;
-template [[host_name("gemm_weights_q5_K_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q5_k, 2>>;
-template [[host_name("gemm_weights_q6_K_t32")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q6_k, 1>>;
-template [[host_name("gemm_weights_q6_K_t64")]] kernel gemm_of_weights gemm_weights<ingot_blocks_tile<ingot_q6_k, 2>>;
-template [[host_name("gemm_weights_f32_t32")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<float, 1>>;
-template [[host_name("gemm_weights_f32_t64")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<float, 2>>;
-template [[host_name("gemm_weights_f16_t32")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<half, 1>>;
-template [[host_name("gemm_weights_f16_t64")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<half, 2>>;
-template [[host_name("gemm_weights_bf16_t32")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<bfloat, 1>>;
-template [[host_name("gemm_weights_bf16_t64")]] kernel gemm_of_weights gemm_weights<ingot_numbers_tile<bfloat, 2>>;
 #line 1 "gemv_dense.metal"
 // Products of dense matrices and vectors.
 
@@ -5441,6 +5359,720 @@ kernel void rms_qkv_rope_posbuf_opt(device float* q [[buffer(0)]],
     options.factor = factor;
     ingot_qkv_rope<float>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, false, k, v,
                           0ul, inv_freq, v_norm, options, row, lane);
+}
+#line 1 "qmm_affine.metal"
+// Products with matrices in the affine format whose scales and biases are f32, Y [M, N] = X [M, K] W^T; see qmm_affine.h.
+//
+// Slots of all kernels: 0 x f32 [M, K], 1 codes [N, K], 2 scales f32 [N, K / group_size], 3 biases likewise, 4 y f32 [M, N],
+// 5 M, N, K, group_size. codes are bytes, or in the packed kernel u32 words of eight, the lowest four bits first.
+
+#line 7 "qmm_affine.metal"
+#line 1 "qmm_affine.h"
+// What the products with matrices in the affine format share: Y [M, N] = X [M, K] W^T for W [N, K], w = scale * code + bias.
+//
+// A row of W has a scale and a bias for each group_size columns; group_size divides K.
+
+#ifndef INGOT_QMM_AFFINE_H
+#define INGOT_QMM_AFFINE_H
+
+#line 9 "qmm_affine.h"
+
+struct ingot_affine_shape {
+    uint M;
+    uint N;
+    uint K;
+    uint group_size;
+};
+
+// A weight: scale * code + bias, rounded once. All kernels but those that sum codes multiply with this number.
+INGOT_FUNC float ingot_affine_weight(uint code, float scale, float bias) { return fma(scale, float(code), bias); }
+
+// Copies a block of TILE rows and BK columns of x, from (row, k) on, to threadgroup memory. Rows past the last are zeros.
+template <uint TILE, uint BK, uint THREADS>
+INGOT_FUNC void ingot_affine_stage_x(threadgroup float* to, device const float* x, uint M, uint K, uint row, uint k, uint tid) {
+    for (uint i = tid; i < TILE * BK; i += THREADS) {
+        uint r = row + i / BK;
+        to[i] = r < M ? x[ulong(r) * ulong(K) + ulong(k + i % BK)] : 0.0f;
+    }
+}
+
+// The same of W, whose groups are BK columns wide, from codes of a byte.
+template <uint TILE, uint BK, uint THREADS>
+INGOT_FUNC void ingot_affine_stage_w(threadgroup float* to, device const uchar* codes, device const float* scales,
+                                     device const float* biases, uint N, uint K, uint row, uint k, uint tid) {
+    for (uint i = tid; i < TILE * BK; i += THREADS) {
+        uint r = row + i / BK;
+        float w = 0.0f;
+        if (r < N) {
+            ulong group = ulong(r) * ulong(K / BK) + ulong(k / BK);
+            w = ingot_affine_weight(codes[ulong(r) * ulong(K) + ulong(k + i % BK)], scales[group], biases[group]);
+        }
+        to[i] = w;
+    }
+}
+
+// The same from words of eight 4-bit codes, the lowest first.
+template <uint TILE, uint BK, uint THREADS>
+INGOT_FUNC void ingot_affine_stage_w(threadgroup float* to, device const uint* words, device const float* scales,
+                                     device const float* biases, uint N, uint K, uint row, uint k, uint tid) {
+    for (uint i = tid; i < TILE * BK / 8u; i += THREADS) {
+        uint r = row + i / (BK / 8u);
+        uint word = 0u;
+        float scale = 0.0f;
+        float bias = 0.0f;
+        if (r < N) {
+            ulong group = ulong(r) * ulong(K / BK) + ulong(k / BK);
+            word = words[ulong(r) * ulong(K / 8u) + ulong(k / 8u + i % (BK / 8u))];
+            scale = scales[group];
+            bias = biases[group];
+        }
+#pragma unroll
+        for (uint j = 0u; j < 8u; j++) {
+            to[8u * i + j] = ingot_affine_weight(word >> 4u * j & 15u, scale, bias);
+        }
+    }
+}
+
+// A tile of Y on simdgroup matrices, for SIDE by SIDE simdgroups, each of PART by PART matrices of 8 by 8; groups are BK columns wide.
+// memory holds two blocks of a tile's rows by BK.
+//
+// An element adds its products up eight at a time in the order of the columns, whatever M, N and its place.
+template <uint SIDE, uint PART, uint BK, typename C>
+INGOT_FUNC void ingot_affine_tile(device const float* x, device const C* codes, device const float* scales, device const float* biases,
+                                  device float* y, constant ingot_affine_shape& p, threadgroup float* memory, uint2 tile, uint tid,
+                                  uint simdgroup) {
+    constexpr uint TILE = SIDE * PART * 8u;
+    constexpr uint THREADS = SIDE * SIDE * 32u;
+    uint row0 = tile.x * TILE;
+    uint col0 = tile.y * TILE;
+    if (row0 >= p.M || col0 >= p.N) {
+        return;
+    }
+    threadgroup float* block_x = memory;
+    threadgroup float* block_w = memory + TILE * BK;
+    uint part_row = simdgroup / SIDE * PART * 8u;
+    uint part_col = simdgroup % SIDE * PART * 8u;
+    simdgroup_float8x8 sum[PART][PART];
+#pragma unroll
+    for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+        for (uint j = 0u; j < PART; j++) {
+            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
+    for (uint k0 = 0u; k0 < p.K; k0 += BK) {
+        threadgroup_barrier(mem_flags::mem_threadgroup); // the blocks before have been used
+        ingot_affine_stage_x<TILE, BK, THREADS>(block_x, x, p.M, p.K, row0, k0, tid);
+        ingot_affine_stage_w<TILE, BK, THREADS>(block_w, codes, scales, biases, p.N, p.K, col0, k0, tid);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+        for (uint k = 0u; k < BK; k += 8u) {
+            simdgroup_float8x8 mx[PART];
+            simdgroup_float8x8 mw[PART];
+#pragma unroll
+            for (uint i = 0u; i < PART; i++) {
+                simdgroup_load(mx[i], block_x + (part_row + 8u * i) * BK + k, ulong(BK), ulong2(0ul, 0ul), false);
+                simdgroup_load(mw[i], block_w + (part_col + 8u * i) * BK + k, ulong(BK), ulong2(0ul, 0ul), true);
+            }
+#pragma unroll
+            for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+                for (uint j = 0u; j < PART; j++) {
+                    simdgroup_multiply_accumulate(sum[i][j], mx[i], mw[j], sum[i][j]);
+                }
+            }
+        }
+    }
+    // All simdgroups of a tile take the same branch.
+    if (row0 + TILE <= p.M && col0 + TILE <= p.N) {
+#pragma unroll
+        for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+            for (uint j = 0u; j < PART; j++) {
+                ulong at = ulong(row0 + part_row + 8u * i) * ulong(p.N) + ulong(col0 + part_col + 8u * j);
+                simdgroup_store(sum[i][j], y + at, ulong(p.N));
+            }
+        }
+        return;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+    for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+        for (uint j = 0u; j < PART; j++) {
+            simdgroup_store(sum[i][j], memory + (part_row + 8u * i) * TILE + part_col + 8u * j, ulong(TILE));
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = tid; i < TILE * TILE; i += THREADS) {
+        uint r = row0 + i / TILE;
+        uint c = col0 + i % TILE;
+        if (r < p.M && c < p.N) {
+            y[ulong(r) * ulong(p.N) + ulong(c)] = memory[i];
+        }
+    }
+}
+
+#endif
+#line 8 "qmm_affine.metal"
+
+// y[m, n] = sum over k of x[m, k] * w[n, k], a thread for each element
+//
+// The sum is one fma for each k in order.
+//
+// Slots: see above; any group_size that divides K.
+// Geometry: ceil(M / X) x ceil(N / Y) threadgroups of X x Y threads. Threadgroup memory: none.
+kernel void qmm_affine_t_f32(device const float* x [[buffer(0)]],
+                             device const uchar* codes [[buffer(1)]],
+                             device const float* scales [[buffer(2)]],
+                             device const float* biases [[buffer(3)]],
+                             device float* y [[buffer(4)]],
+                             constant ingot_affine_shape& p [[buffer(5)]],
+                             uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= p.M || at.y >= p.N) {
+        return;
+    }
+    device const float* v = x + ulong(at.x) * ulong(p.K);
+    device const uchar* row = codes + ulong(at.y) * ulong(p.K);
+    ulong group = ulong(at.y) * ulong(p.K / p.group_size);
+    float sum = 0.0f;
+    for (uint k0 = 0u; k0 < p.K; k0 += p.group_size) {
+        float scale = scales[group];
+        float bias = biases[group];
+        for (uint k = k0; k < k0 + p.group_size; k++) {
+            sum = fma(v[k], ingot_affine_weight(row[k], scale, bias), sum);
+        }
+        group++;
+    }
+    y[ulong(at.x) * ulong(p.N) + ulong(at.y)] = sum;
+}
+
+// y[m, n] = sum over k of x[m, k] * w[n, k], tiles of 16 by 16; the bits of qmm_affine_t_f32
+//
+// Slots: see above; group_size 32.
+// Geometry: ceil(M / 16) x ceil(N / 16) threadgroups of 16 x 16 threads.
+// Threadgroup memory: 0, 2,688 bytes: 16 by 32 of x, 16 scales, 16 biases, 16 by 32 codes.
+kernel void qmm_affine_t_f32_tiled(device const float* x [[buffer(0)]],
+                                   device const uchar* codes [[buffer(1)]],
+                                   device const float* scales [[buffer(2)]],
+                                   device const float* biases [[buffer(3)]],
+                                   device float* y [[buffer(4)]],
+                                   constant ingot_affine_shape& p [[buffer(5)]],
+                                   threadgroup float* memory [[threadgroup(0)]],
+                                   uint2 tile [[threadgroup_position_in_grid]],
+                                   uint2 at [[thread_position_in_threadgroup]],
+                                   uint tid [[thread_index_in_threadgroup]]) {
+    threadgroup float* block_x = memory;
+    threadgroup float* block_s = memory + 512;
+    threadgroup float* block_b = block_s + 16;
+    threadgroup uchar* block_q = (threadgroup uchar*)(block_b + 16);
+    uint row0 = tile.x * 16u;
+    uint col0 = tile.y * 16u;
+    if (row0 >= p.M || col0 >= p.N) {
+        return;
+    }
+    float sum = 0.0f;
+    for (uint k0 = 0u; k0 < p.K; k0 += 32u) {
+        threadgroup_barrier(mem_flags::mem_threadgroup); // the blocks before have been used
+        ingot_affine_stage_x<16u, 32u, 256u>(block_x, x, p.M, p.K, row0, k0, tid);
+        for (uint i = tid; i < 512u; i += 256u) {
+            uint r = col0 + i / 32u;
+            block_q[i] = r < p.N ? codes[ulong(r) * ulong(p.K) + ulong(k0 + i % 32u)] : uchar(0);
+        }
+        if (tid < 16u) {
+            uint r = min(col0 + tid, p.N - 1u);
+            ulong group = ulong(r) * ulong(p.K / 32u) + ulong(k0 / 32u);
+            block_s[tid] = scales[group];
+            block_b[tid] = biases[group];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        float scale = block_s[at.y];
+        float bias = block_b[at.y];
+        for (uint k = 0u; k < 32u; k++) {
+            sum = fma(block_x[at.x * 32u + k], ingot_affine_weight(block_q[at.y * 32u + k], scale, bias), sum);
+        }
+    }
+    uint m = row0 + at.x;
+    uint n = col0 + at.y;
+    if (m < p.M && n < p.N) {
+        y[ulong(m) * ulong(p.N) + ulong(n)] = sum;
+    }
+}
+
+// y[m, n] = sum over k of x[m, k] * w[n, k], tiles of 8 by 8 on a simdgroup matrix
+//
+// Slots: see above; group_size 32.
+// Geometry: ceil(M / 8) x ceil(N / 8) threadgroups of 32 threads.
+// Threadgroup memory: 0, 2,048 bytes: 8 by 32 of x and of w.
+kernel void qmm_affine_t_f32_simd(device const float* x [[buffer(0)]],
+                                  device const uchar* codes [[buffer(1)]],
+                                  device const float* scales [[buffer(2)]],
+                                  device const float* biases [[buffer(3)]],
+                                  device float* y [[buffer(4)]],
+                                  constant ingot_affine_shape& p [[buffer(5)]],
+                                  threadgroup float* memory [[threadgroup(0)]],
+                                  uint2 tile [[threadgroup_position_in_grid]],
+                                  uint tid [[thread_index_in_threadgroup]],
+                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_affine_tile<1, 1, 32>(x, codes, scales, biases, y, p, memory, tile, tid, simdgroup);
+}
+
+// y[m, n] = sum over k of x[m, k] * w[n, k], tiles of 32 by 32, a quarter for each of four simdgroups
+//
+// Slots: see above; group_size 32.
+// Geometry: ceil(M / 32) x ceil(N / 32) threadgroups of 128 threads.
+// Threadgroup memory: 0, 8,192 bytes: 32 by 32 of x and of w.
+kernel void qmm_affine_t_f32_simd4(device const float* x [[buffer(0)]],
+                                   device const uchar* codes [[buffer(1)]],
+                                   device const float* scales [[buffer(2)]],
+                                   device const float* biases [[buffer(3)]],
+                                   device float* y [[buffer(4)]],
+                                   constant ingot_affine_shape& p [[buffer(5)]],
+                                   threadgroup float* memory [[threadgroup(0)]],
+                                   uint2 tile [[threadgroup_position_in_grid]],
+                                   uint tid [[thread_index_in_threadgroup]],
+                                   uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_affine_tile<2, 2, 32>(x, codes, scales, biases, y, p, memory, tile, tid, simdgroup);
+}
+
+// As qmm_affine_t_f32_simd4
+//
+// Slots: see above; group_size 64.
+// Geometry: ceil(M / 32) x ceil(N / 32) threadgroups of 128 threads.
+// Threadgroup memory: 0, 16,384 bytes: 32 by 64 of x and of w.
+kernel void qmm_affine_t_f32_simd4_gs64(device const float* x [[buffer(0)]],
+                                        device const uchar* codes [[buffer(1)]],
+                                        device const float* scales [[buffer(2)]],
+                                        device const float* biases [[buffer(3)]],
+                                        device float* y [[buffer(4)]],
+                                        constant ingot_affine_shape& p [[buffer(5)]],
+                                        threadgroup float* memory [[threadgroup(0)]],
+                                        uint2 tile [[threadgroup_position_in_grid]],
+                                        uint tid [[thread_index_in_threadgroup]],
+                                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_affine_tile<2, 2, 64>(x, codes, scales, biases, y, p, memory, tile, tid, simdgroup);
+}
+
+// As qmm_affine_t_f32_simd4, and with its bits, from packed codes
+//
+// Slots: see above; codes in words, group_size 32.
+// Geometry: ceil(M / 32) x ceil(N / 32) threadgroups of 128 threads.
+// Threadgroup memory: 0, 8,192 bytes: 32 by 32 of x and of w.
+kernel void qmm_affine_t_packed_simd4_b4(device const float* x [[buffer(0)]],
+                                         device const uint* codes [[buffer(1)]],
+                                         device const float* scales [[buffer(2)]],
+                                         device const float* biases [[buffer(3)]],
+                                         device float* y [[buffer(4)]],
+                                         constant ingot_affine_shape& p [[buffer(5)]],
+                                         threadgroup float* memory [[threadgroup(0)]],
+                                         uint2 tile [[threadgroup_position_in_grid]],
+                                         uint tid [[thread_index_in_threadgroup]],
+                                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    ingot_affine_tile<2, 2, 32>(x, codes, scales, biases, y, p, memory, tile, tid, simdgroup);
+}
+#line 1 "qmm_affine_bank.metal"
+// Products of matrices in MLX's affine format, Y [M, N] = X [M, K] W^T; see affine.h.
+//
+// Slots of all kernels: 0 x [M, K], 4 elements aligned, 1 packed u32 [N, K * BITS / 32], 8-byte aligned, 2 scales
+// [N, K / group_size], 3 biases likewise, 4 y [M, N], 5 M, N, K, group_size. group_size is a multiple of 32 and divides 512.
+// Function constants: the types of x, y, and scales and biases; see affine.h.
+
+#line 8 "qmm_affine_bank.metal"
+#line 9 "qmm_affine_bank.metal"
+#line 10 "qmm_affine_bank.metal"
+
+#define INGOT_QMV_ROWS 4          // rows of W that a simdgroup computes at once
+#define INGOT_QMV_GROUP_ROWS 8u   // those of a threadgroup: two simdgroups
+#define INGOT_QMV_BLOCK 512u      // columns of a step: 16 for each lane
+
+// y[m, n] = sum over k of x[m, k] * w[n, k] for NV rows m at once, each bit for bit what it is alone
+//
+// The last row of x stands in for rows past the end, which are not stored. A lane takes 16 columns of a step for all rows. A row's groups contribute scale * sum(code * x) + bias * sum(x), and the operations
+// for an element, and their order, depend on K and group_size alone.
+//
+// Kernels: qmv_affine_b{BITS}_m{NV}.
+//
+// Slots: see above.
+// Geometry: ceil(N / 8) x ceil(M / NV) threadgroups of 64 threads. Threadgroup memory: none.
+// Source: qmv_fast of MLX (mlx/backend/metal/kernels/quantized.h).
+template <uint BITS, uint NV>
+kernel void qmv_affine(device const uchar* x [[buffer(0)]],
+                       device const uint* packed [[buffer(1)]],
+                       device const uchar* scales [[buffer(2)]],
+                       device const uchar* biases [[buffer(3)]],
+                       device uchar* y [[buffer(4)]],
+                       constant ingot_affine_shape& p [[buffer(5)]],
+                       uint2 group [[threadgroup_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+    uint row0 = group.x * INGOT_QMV_GROUP_ROWS + simdgroup * uint(INGOT_QMV_ROWS);
+    uint first = group.y * NV;
+    if (row0 >= p.N || first >= p.M) {
+        return;
+    }
+    ulong row_words = ulong(p.K / 32u) * ulong(BITS);
+    ulong row_groups = ulong(p.K / p.group_size);
+    ulong word[INGOT_QMV_ROWS];
+    ulong number[INGOT_QMV_ROWS];
+    float sum[NV][INGOT_QMV_ROWS];
+#pragma unroll
+    for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+        ulong row = ulong(min(row0 + r, p.N - 1u)); // the last row stands in for rows past the end
+        word[r] = row * row_words + ulong(lane * (BITS / 2u));
+        number[r] = row * row_groups + ulong(lane * 16u / p.group_size);
+#pragma unroll
+        for (uint m = 0u; m < NV; m++) {
+            sum[m][r] = 0.0f;
+        }
+    }
+    float4 places = ingot_affine_places<BITS>();
+    ulong quad[NV];
+#pragma unroll
+    for (uint m = 0u; m < NV; m++) {
+        quad[m] = ulong(min(first + m, p.M - 1u)) * ulong(p.K / 4u) + ulong(lane) * 4ul;
+    }
+    for (uint col = lane * 16u; col < p.K; col += INGOT_QMV_BLOCK) {
+        uint words[INGOT_QMV_ROWS][BITS / 2u];
+        float dot[NV][INGOT_QMV_ROWS];
+        float total[NV];
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+            ingot_affine_words<BITS>(packed, word[r], words[r]);
+            word[r] += ulong(16u * BITS);
+        }
+#pragma unroll
+        for (uint m = 0u; m < NV; m++) {
+            total[m] = 0.0f;
+#pragma unroll
+            for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+                dot[m][r] = 0.0f;
+            }
+        }
+#pragma unroll
+        for (uint i = 0u; i < 4u; i++) {
+            float4 code[INGOT_QMV_ROWS];
+#pragma unroll
+            for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+                code[r] = ingot_affine_quad<BITS>(words[r], i);
+            }
+#pragma unroll
+            for (uint m = 0u; m < NV; m++) {
+                float4 v = ingot_affine_load(x, quad[m] + ulong(i));
+                total[m] += (v.x + v.y) + (v.z + v.w);
+                v = v * places;
+#pragma unroll
+                for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+                    float t = fma(v.x, code[r].x, dot[m][r]);
+                    t = fma(v.y, code[r].y, t);
+                    t = fma(v.z, code[r].z, t);
+                    dot[m][r] = fma(v.w, code[r].w, t);
+                }
+            }
+        }
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+            float scale = ingot_affine_number(scales, number[r]);
+            float bias = ingot_affine_number(biases, number[r]);
+            number[r] += ulong(INGOT_QMV_BLOCK / p.group_size);
+#pragma unroll
+            for (uint m = 0u; m < NV; m++) {
+                sum[m][r] = fma(scale, dot[m][r], fma(bias, total[m], sum[m][r]));
+            }
+        }
+#pragma unroll
+        for (uint m = 0u; m < NV; m++) {
+            quad[m] += 128ul;
+        }
+    }
+#pragma unroll
+    for (uint m = 0u; m < NV; m++) {
+#pragma unroll
+        for (uint r = 0u; r < uint(INGOT_QMV_ROWS); r++) {
+            float v = simd_sum(sum[m][r]);
+            if (lane == 0u && m < p.M - first && r < p.N - row0) {
+                ingot_affine_store(y, ulong(first + m) * ulong(p.N) + ulong(row0 + r), v);
+            }
+        }
+    }
+}
+
+typedef decltype(qmv_affine<4, 1>) qmv_affine_kernel;
+
+template [[host_name("qmv_affine_b4_m1")]] kernel qmv_affine_kernel qmv_affine<4, 1>;
+template [[host_name("qmv_affine_b4_m2")]] kernel qmv_affine_kernel qmv_affine<4, 2>;
+template [[host_name("qmv_affine_b4_m3")]] kernel qmv_affine_kernel qmv_affine<4, 3>;
+template [[host_name("qmv_affine_b4_m4")]] kernel qmv_affine_kernel qmv_affine<4, 4>;
+template [[host_name("qmv_affine_b4_m5")]] kernel qmv_affine_kernel qmv_affine<4, 5>;
+template [[host_name("qmv_affine_b4_m6")]] kernel qmv_affine_kernel qmv_affine<4, 6>;
+template [[host_name("qmv_affine_b4_m7")]] kernel qmv_affine_kernel qmv_affine<4, 7>;
+template [[host_name("qmv_affine_b4_m8")]] kernel qmv_affine_kernel qmv_affine<4, 8>;
+template [[host_name("qmv_affine_b6_m1")]] kernel qmv_affine_kernel qmv_affine<6, 1>;
+template [[host_name("qmv_affine_b6_m2")]] kernel qmv_affine_kernel qmv_affine<6, 2>;
+template [[host_name("qmv_affine_b6_m3")]] kernel qmv_affine_kernel qmv_affine<6, 3>;
+template [[host_name("qmv_affine_b6_m4")]] kernel qmv_affine_kernel qmv_affine<6, 4>;
+template [[host_name("qmv_affine_b6_m5")]] kernel qmv_affine_kernel qmv_affine<6, 5>;
+template [[host_name("qmv_affine_b6_m6")]] kernel qmv_affine_kernel qmv_affine<6, 6>;
+template [[host_name("qmv_affine_b6_m7")]] kernel qmv_affine_kernel qmv_affine<6, 7>;
+template [[host_name("qmv_affine_b6_m8")]] kernel qmv_affine_kernel qmv_affine<6, 8>;
+template [[host_name("qmv_affine_b8_m1")]] kernel qmv_affine_kernel qmv_affine<8, 1>;
+template [[host_name("qmv_affine_b8_m2")]] kernel qmv_affine_kernel qmv_affine<8, 2>;
+template [[host_name("qmv_affine_b8_m3")]] kernel qmv_affine_kernel qmv_affine<8, 3>;
+template [[host_name("qmv_affine_b8_m4")]] kernel qmv_affine_kernel qmv_affine<8, 4>;
+template [[host_name("qmv_affine_b8_m5")]] kernel qmv_affine_kernel qmv_affine<8, 5>;
+template [[host_name("qmv_affine_b8_m6")]] kernel qmv_affine_kernel qmv_affine<8, 6>;
+template [[host_name("qmv_affine_b8_m7")]] kernel qmv_affine_kernel qmv_affine<8, 7>;
+template [[host_name("qmv_affine_b8_m8")]] kernel qmv_affine_kernel qmv_affine<8, 8>;
+
+#define INGOT_QMM_COLS 64u    // rows of W of a tile, which are columns of y
+#define INGOT_QMM_STEP 32u    // columns that a threadgroup holds at a time
+#define INGOT_QMM_LD 36u      // from one row to the next in threadgroup memory, against conflicts of its banks
+
+// y[m, n] = sum over k of x[m, k] * w[n, k], tiles of ROWS by 64 on simdgroup matrices
+//
+// Each weight is dequantised once for a tile, and rounded once, to f32. An element adds its products up eight at a time in the order
+// of the columns: its bits depend neither on M, N and its place nor on ROWS.
+//
+// Kernels: qmm_affine_b{BITS}_t{ROWS}.
+//
+// Slots: see above.
+// Geometry: ceil(N / 64) x ceil(M / ROWS) threadgroups of 128 threads, 2 by 2 simdgroups.
+// Threadgroup memory: 13,824 bytes with 32 rows, 18,432 with 64.
+template <uint BITS, uint ROWS>
+kernel void qmm_affine(device const uchar* x [[buffer(0)]],
+                       device const uint* packed [[buffer(1)]],
+                       device const uchar* scales [[buffer(2)]],
+                       device const uchar* biases [[buffer(3)]],
+                       device uchar* y [[buffer(4)]],
+                       constant ingot_affine_shape& p [[buffer(5)]],
+                       uint2 tile [[threadgroup_position_in_grid]],
+                       uint tid [[thread_index_in_threadgroup]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    constexpr uint PART = ROWS / 16u; // matrices of 8 rows of a simdgroup
+    threadgroup float4 memory[(ROWS + INGOT_QMM_COLS) * INGOT_QMM_LD / 4u];
+    threadgroup float* block_x = (threadgroup float*)memory;
+    threadgroup float* block_w = block_x + ROWS * INGOT_QMM_LD;
+    uint row0 = tile.y * ROWS;
+    uint col0 = tile.x * INGOT_QMM_COLS;
+    if (row0 >= p.M || col0 >= p.N) {
+        return;
+    }
+    uint part_row = simdgroup / 2u * (ROWS / 2u);
+    uint part_col = simdgroup % 2u * 32u;
+    ulong quads = ulong(p.K / 4u);
+    uint w_row = tid / 2u; // a thread dequantises half a row of a block
+    uint w_half = tid % 2u;
+    bool has_row = col0 + w_row < p.N;
+    ulong word = ulong(col0 + w_row) * (ulong(p.K / 32u) * ulong(BITS)) + ulong(w_half * (BITS / 2u));
+    ulong number = ulong(col0 + w_row) * ulong(p.K / p.group_size);
+
+    simdgroup_float8x8 sum[PART][4];
+#pragma unroll
+    for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        }
+    }
+    for (uint k0 = 0u; k0 < p.K; k0 += INGOT_QMM_STEP) {
+        threadgroup_barrier(mem_flags::mem_threadgroup); // the blocks before have been used
+        for (uint i = tid; i < ROWS * (INGOT_QMM_STEP / 4u); i += 128u) {
+            uint r = i / (INGOT_QMM_STEP / 4u);
+            uint q = i % (INGOT_QMM_STEP / 4u);
+            float4 v = float4(0.0f);
+            if (row0 + r < p.M) {
+                v = ingot_affine_load(x, ulong(row0 + r) * quads + ulong(k0 / 4u + q));
+            }
+            *(threadgroup float4*)(block_x + (r * INGOT_QMM_LD + 4u * q)) = v;
+        }
+        threadgroup float4* row = (threadgroup float4*)(block_w + (w_row * INGOT_QMM_LD + w_half * 16u));
+        if (has_row) {
+            uint words[BITS / 2u];
+            ingot_affine_words<BITS>(packed, word, words);
+            float scale = ingot_affine_number(scales, number + ulong(k0 / p.group_size));
+            float bias = ingot_affine_number(biases, number + ulong(k0 / p.group_size));
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+                row[i] = ingot_affine_weights<BITS>(words, i, scale, bias);
+            }
+        } else {
+#pragma unroll
+            for (uint i = 0u; i < 4u; i++) {
+                row[i] = float4(0.0f);
+            }
+        }
+        word += ulong(BITS);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+        for (uint k = 0u; k < INGOT_QMM_STEP; k += 8u) {
+            simdgroup_float8x8 mx[PART];
+            simdgroup_float8x8 mw[4];
+#pragma unroll
+            for (uint i = 0u; i < PART; i++) {
+                simdgroup_load(mx[i], block_x + ((part_row + 8u * i) * INGOT_QMM_LD + k), ulong(INGOT_QMM_LD), ulong2(0ul, 0ul), false);
+            }
+#pragma unroll
+            for (uint j = 0u; j < 4u; j++) {
+                simdgroup_load(mw[j], block_w + ((part_col + 8u * j) * INGOT_QMM_LD + k), ulong(INGOT_QMM_LD), ulong2(0ul, 0ul), true);
+            }
+#pragma unroll
+            for (uint i = 0u; i < PART; i++) {
+#pragma unroll
+                for (uint j = 0u; j < 4u; j++) {
+                    simdgroup_multiply_accumulate(sum[i][j], mx[i], mw[j], sum[i][j]);
+                }
+            }
+        }
+    }
+
+    // Eight rows of a simdgroup at a time go through threadgroup memory, where a lane has a column.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    threadgroup float* rows = block_x + simdgroup * 256u;
+    uint n = col0 + part_col + lane;
+#pragma unroll
+    for (uint i = 0u; i < PART; i++) {
+        simdgroup_barrier(mem_flags::mem_threadgroup); // the rows before have been read
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            simdgroup_store(sum[i][j], rows + 8u * j, 32ul);
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint r = 0u; r < 8u; r++) {
+            uint m = row0 + part_row + 8u * i + r;
+            if (m < p.M && n < p.N) {
+                ingot_affine_store(y, ulong(m) * ulong(p.N) + ulong(n), rows[r * 32u + lane]);
+            }
+        }
+    }
+}
+
+typedef decltype(qmm_affine<4, 32>) qmm_affine_kernel;
+
+template [[host_name("qmm_affine_b4_t32")]] kernel qmm_affine_kernel qmm_affine<4, 32>;
+template [[host_name("qmm_affine_b4_t64")]] kernel qmm_affine_kernel qmm_affine<4, 64>;
+template [[host_name("qmm_affine_b6_t32")]] kernel qmm_affine_kernel qmm_affine<6, 32>;
+template [[host_name("qmm_affine_b6_t64")]] kernel qmm_affine_kernel qmm_affine<6, 64>;
+template [[host_name("qmm_affine_b8_t32")]] kernel qmm_affine_kernel qmm_affine<8, 32>;
+template [[host_name("qmm_affine_b8_t64")]] kernel qmm_affine_kernel qmm_affine<8, 64>;
+#line 1 "qmm_affine_plane.metal"
+// Products with matrices of 4-bit codes in tiles of 64 rows, for up to 32 rows of x, which are rounded to bf16 first.
+
+#line 4 "qmm_affine_plane.metal"
+#line 5 "qmm_affine_plane.metal"
+#line 6 "qmm_affine_plane.metal"
+
+// table[m, k] = bf16(x[m, k]), and sums[m / 8, k / 64, m % 8] = the sum of a group's 64; rows from M on are zeros
+//
+// Slots: 0 x f32 [M, K], 1 table bf16 [ceil(M / 8) * 8, K], 2 sums f32 [ceil(M / 8), K / 64, 8], 3 M, N, K, 64.
+// Geometry: K / 64 x ceil(M / 8) threadgroups of 256 threads, a simdgroup for each row. Threadgroup memory: none.
+kernel void qmm_affine_t_packed_simd4_b4_gs64_bf16_prepare(device const float* x [[buffer(0)]],
+                                                           device ushort* table [[buffer(1)]],
+                                                           device float* sums [[buffer(2)]],
+                                                           constant ingot_affine_shape& p [[buffer(3)]],
+                                                           uint2 tile [[threadgroup_position_in_grid]],
+                                                           uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                                           uint lane [[thread_index_in_simdgroup]]) {
+    uint row = tile.y * 8u + simdgroup;
+    ulong at = ulong(row) * ulong(p.K) + ulong(tile.x * 64u + lane * 2u);
+    ushort a = 0u;
+    ushort b = 0u;
+    if (row < p.M) {
+        a = ingot_bf16_bits(x[at]);
+        b = ingot_bf16_bits(x[at + 1ul]);
+    }
+    table[at] = a;
+    table[at + 1ul] = b;
+    float sum = simd_sum(ingot_from_bf16_bits(a) + ingot_from_bf16_bits(b));
+    if (lane == 0u) {
+        sums[(ulong(tile.y) * ulong(p.K / 64u) + ulong(tile.x)) * 8ul + ulong(simdgroup)] = sum;
+    }
+}
+
+// Two codes, exactly, as a pair of bf16.
+INGOT_FUNC uint ingot_affine_bf16_pair(uint low, uint high) {
+    return as_type<uint>(float(low)) >> 16u | as_type<uint>(float(high));
+}
+
+// y[m, n] = sum over groups g of scale * (sum over k in g of code * table[m, k]) + bias * sums[m / 8, g, m % 8]
+//
+// Word c of the four that a row has for 32 columns holds the codes of columns 4 c to 4 c + 3 and 16 + 4 c to 16 + 4 c + 3, the even ones
+// in its low half. A simdgroup takes 16 rows of weights. The sum of a group is on simdgroup matrices, whose products are exact;
+// an element adds the groups up in order.
+//
+// Slots: 0 table, 1 sums, 2 codes u32 [N / 64, K / 32, 64, 4], 3 scales (low) and biases (high), bf16 pairs [N / 64, K / 64, 64],
+//        4 y f32 [M, N], 5 M, N, K, 64.
+// Geometry: N / 64 x ceil(M / 8) threadgroups of 128 threads.
+// Threadgroup memory: 10,240 bytes.
+kernel void qmm_affine_t_packed_simd4_b4_gs64_bf16(device const bfloat* table [[buffer(0)]],
+                                                   device const float* sums [[buffer(1)]],
+                                                   device const uint4* codes [[buffer(2)]],
+                                                   device const uint* metadata [[buffer(3)]],
+                                                   device float* y [[buffer(4)]],
+                                                   constant ingot_affine_shape& p [[buffer(5)]],
+                                                   uint2 tile [[threadgroup_position_in_grid]],
+                                                   uint simdgroup [[simdgroup_index_in_threadgroup]],
+                                                   uint lane [[thread_index_in_simdgroup]]) {
+    threadgroup uint all_codes[4 * 512];  // 16 rows by 64 bf16 for each simdgroup
+    threadgroup float all_sums[4 * 128];  // 8 by 16
+    threadgroup uint* pairs = all_codes + simdgroup * 512u;
+    threadgroup bfloat* block = (threadgroup bfloat*)pairs;
+    threadgroup float* dots = all_sums + simdgroup * 128u;
+    uint groups = p.K / 64u;
+    uint col = lane % 16u;
+    uint half_group = lane / 16u;
+    uint col_in_tile = simdgroup * 16u + col;
+    device const bfloat* rows = table + ulong(tile.y) * 8ul * ulong(p.K);
+    float total[4];
+#pragma unroll
+    for (uint j = 0u; j < 4u; j++) {
+        total[j] = 0.0f;
+    }
+    for (uint g = 0u; g < groups; g++) {
+        uint4 words = codes[(ulong(tile.x) * ulong(groups * 2u) + ulong(g * 2u + half_group)) * 64ul + ulong(col_in_tile)];
+#pragma unroll
+        for (uint c = 0u; c < 4u; c++) {
+            uint w = words[c];
+#pragma unroll
+            for (uint j = 0u; j < 4u; j++) {
+                uint both = w >> 4u * j;
+                pairs[col * 32u + half_group * 16u + j / 2u * 8u + c * 2u + j % 2u] = ingot_affine_bf16_pair(both & 15u, both >> 16u & 15u);
+            }
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        simdgroup_float8x8 sum[2];
+        sum[0] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        sum[1] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+#pragma unroll
+        for (uint k = 0u; k < 64u; k += 8u) {
+            simdgroup_bfloat8x8 mx;
+            simdgroup_load(mx, rows + ulong(g * 64u + k), ulong(p.K), ulong2(0ul, 0ul), false);
+#pragma unroll
+            for (uint j = 0u; j < 2u; j++) {
+                simdgroup_bfloat8x8 mw;
+                simdgroup_load(mw, block + j * 512u + k, 64ul, ulong2(0ul, 0ul), true);
+                simdgroup_multiply_accumulate(sum[j], mx, mw, sum[j]);
+            }
+        }
+        simdgroup_store(sum[0], dots, 16ul);
+        simdgroup_store(sum[1], dots + 8, 16ul);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        uint meta = metadata[(ulong(tile.x) * ulong(groups) + ulong(g)) * 64ul + ulong(col_in_tile)];
+        float scale = as_type<float>(meta << 16u);
+        float bias = as_type<float>(meta & 0xffff0000u);
+        device const float* group_sums = sums + (ulong(tile.y) * ulong(groups) + ulong(g)) * 8ul;
+#pragma unroll
+        for (uint j = 0u; j < 4u; j++) {
+            uint r = half_group + 2u * j;
+            total[j] = fma(scale, dots[r * 16u + col], fma(bias, group_sums[r], total[j]));
+        }
+    }
+#pragma unroll
+    for (uint j = 0u; j < 4u; j++) {
+        uint m = tile.y * 8u + half_group + 2u * j;
+        if (m < p.M) {
+            y[ulong(m) * ulong(p.N) + ulong(tile.x * 64u + col_in_tile)] = total[j];
+        }
+    }
 }
 #line 1 "rms_norm.metal"
 // RMS normalisation of rows (Zhang and Sennrich, arXiv:1910.07467). The weight multiplies as it is: Gemma's (1 + w) is

@@ -18,6 +18,7 @@
 //	EmbedLookupQ4MLX       | rows of a table, scaled                   | table Q4MLXBank [vocab, hidden], ids u32, out f32
 //	EmbedLookupQ4          | rows of a table, scaled                   | table Q4Bank [vocab, hidden], ids u32, out f32
 //	EmbedLookup            | rows of a table, scaled                   | table BlockBank or DenseBank [vocab, cols], ids u32, out f32
+//	EmbedLookupAffine      | rows of a table, scaled                   | table AffineBank [vocab, hidden], ids u32, out f32
 //	RMSNormF32             | x / rms(x) * w                            | x, out f32 [rows, dim], w f32 [dim]
 //	RMSNormBF16            | x / rms(x) * w                            | x f32 [rows, dim], w f32 [dim], out bf16
 //	RMSNormResidualAddF32  | s * (r + x / rms(x) * w)                  | r, x f32 [rows, dim], w f32 [dim]
@@ -28,6 +29,10 @@
 //	GEMVQ4MLXGateUpGELU    | gelu(Wg x) * (Wu x)                       | as above, out f32 or bf16
 //	GEMMQ4MLX              | X W^T                                     | W as above, X bf16 [m, cols], y f32 [m, rows], m up to 8
 //	GEMMQ4MLXAdd           | R + X W^T                                 | as above, R f32 [m, rows]
+//	QMMAffine              | X W^T, up to 16 X each as if alone        | W AffineBank [rows, cols], X [m, cols], y [m, rows] f32, f16 or bf16
+//	QMMAffineCodes         | X W^T, by a kernel of the caller's choice | W AffineCodesBank, X, y f32
+//	QMMAffinePacked        | the same, from packed 4-bit codes         | W AffineBank, X, y f32
+//	QMMAffinePlane         | bf16(X) W^T, m up to 32                   | W AffinePlaneBank, X, y f32, and scratch
 //	GEMMInt8               | A B, exact                                | A int8 [M, K], B int8 [K, N], each may be transposed, C i32 [M, N]
 //	GEMMInt8Scaled         | A B, columns and rows scaled              | as above, C f32 [M, N], scales f32 [N], [M]
 //	GEMVQ4MLXF32           | W x, a thread for each row                | W Q4MLXBank [rows, cols], x, y f32
@@ -40,10 +45,7 @@
 //	GEMM                   | A B, of dense matrices                    | A [M, K], B [K, N], each or its transpose, f32, f16 or bf16; out
 //	                       |                                           | f32, f16 or bf16 [M, N]; batches in strides
 //	GEMMEpilogue           | act(alpha A B + beta C + bias)            | as above, C as out, bias f32 [N]
-//	GEMMWeights            | X W^T, for many rows                      | W [rows, cols] BlockBank or DenseBank, X [m, cols], y [m, rows]
-//	                       |                                           | f32, f16 or bf16
-//	GEMMWeightsEpilogue    | act(alpha X W^T + beta C + bias)          | as above, C as y, bias f32 [rows]
-//	GEMV, GEMVEpilogue     | as GEMMEpilogue, with a vector            | W [rows, cols] or its transpose, x [cols], as above
+//	GEMV, GEMVEpilogue     | the same with a vector                    | W [rows, cols] or its transpose, x [cols], as above
 //	RowExactMatvec         | W x, for up to 16 x, each as if alone     | W [batch * rows, cols] BlockBank or DenseBank, x, y f32, any strides
 //	RowExactMatvecScheduled | the same, laid out as the caller says   | as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | biases, norms, RoPE, of queries too  | f32 [T, heads, D], biases f32 [heads, D], weights f32 [D]
@@ -81,6 +83,7 @@
 //	EmbedLookupQ4MLX       | 0 1 3 4; 5 to 9                            | 5.7e-8 of the value
 //	EmbedLookupQ4          | 0 to 4; 5 to 9                             | 1.5e-7 of the value
 //	EmbedLookup            | 0 1 2; 3 to 6                              | rounded once, from the float32 weight
+//	EmbedLookupAffine      | 0 to 4; 5 to 9                             | 6e-8 of the value
 //	RMSNormF32             | 0 1 2; 3 to 5                              | 1.9e-7 of the value
 //	RMSNormBF16            | 0 1 2; 3 to 5                              | the rounding to bf16, 2^-8 of the value
 //	RMSNormResidualAddF32  | 0 1 2; 3 to 6                              | 2.4e-7 of the branch, 6e-8 of the residual
@@ -91,6 +94,10 @@
 //	GEMVQ4MLXGateUpGELU    | 0 1 3 4 6 7; 8 to 11                       | 3e-9 of those sums, through the slope of gelu(g) u
 //	GEMMQ4MLX              | 0 1 3 4; 5 to 8                            | the bits of GEMVQ4MLX, 3.5e-9 of that sum
 //	GEMMQ4MLXAdd           | 0 1 3 4 9; 5 to 8                          | the bits of GEMMQ4MLX and r, rounded once
+//	QMMAffine              | 0 to 4; 5, a block of parameters           | 0.05 of its budget: 2^-24 of the terms' magnitude per rounding
+//	QMMAffineCodes         | as above                                   | 0.39 of its budget: 2^-24 of the sum of |w x| per column
+//	QMMAffinePacked        | as above                                   | the bits of QMMAffineCodes, 0.09 of that budget
+//	QMMAffinePlane         | 0 to 2; 3, and 0 to 4; 5, blocks           | rounding x to bf16: 2^-9 of |w x|; sums as QMMAffine
 //	GEMMInt8               | 0 1 2; 3 to 5                              | exact
 //	GEMMInt8Scaled         | 0 1 2 8 9; 3 to 5 10                       | the exact sum, rounded once, and once more with each scale
 //	GEMVQ4MLXF32           | 0 1 3 4; 5 to 7                            | 4.9e-8 of that sum
@@ -102,8 +109,6 @@
 //	GEMVQ4Tiled            | 0 to 4; 5 to 7                             | 2.9e-8 of that sum
 //	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
 //	GEMM, GEMMEpilogue     | 0 1 2 8 11; 3 to 7 9 10 12 13              | 0.14 of its budget: 2^-24 of the terms' magnitude per addition
-//	GEMMWeights            | 0 1 2 8 11; 3 to 5 9 10                    | 0.12 of that budget, the bits of GEMM
-//	GEMMWeightsEpilogue    | as above                                   | as above
 //	GEMV, GEMVEpilogue     | 0 1 2 8 11; 4 to 7 9 10 12 13              | 0.21 of that budget
 //	RowExactMatvec         | 0 to 2; 3, a block of parameters           | 0.24 of its budget: 2^-24 of the sum of |w x| for each column
 //	                       |                                            | of a thread and each level of the sum over threads

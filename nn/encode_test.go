@@ -65,6 +65,7 @@ func decodeCalls(t testing.TB, rt *runtime.Runtime) map[string]func(p *runtime.P
 	maps.Copy(calls, int8Calls(t, rt))
 	maps.Copy(calls, rowExactCalls(t, rt))
 	maps.Copy(calls, embedLookupCalls(t, rt))
+	maps.Copy(calls, affineCalls(t, rt))
 	return calls
 }
 

@@ -66,7 +66,7 @@ func floats[T Float](c costCases, n int) runtime.Slice[T] {
 
 // families are all kernels that nn launches.
 func (c costCases) families() []costFamily {
-	return []costFamily{c.mlxProducts(), c.vectorProducts(), c.rowExactProducts(), c.weightsProducts(), c.denseProducts(), c.int8Products(), c.attention(), c.precise(), c.codecs(), c.partialMerges(), c.rope(), c.norms(), c.embeddings(),
+	return []costFamily{c.mlxProducts(), c.vectorProducts(), c.rowExactProducts(), c.affineProducts(), c.denseProducts(), c.int8Products(), c.attention(), c.precise(), c.codecs(), c.partialMerges(), c.rope(), c.norms(), c.embeddings(),
 		c.elements(), c.rows(), c.caches(), c.choices()}
 }
 
@@ -268,6 +268,7 @@ func (c costCases) embeddings() costFamily {
 		f.costs = append(f.costs, kernelCost{embedLookupKernels[t], shape, n, tokens*t.RowBytes(hidden) + 4*tokens + 4*n,
 			func(p *runtime.Pass) error { return w.embed(p, out, ids, tokens, 2) }})
 	}
+	f.costs = append(f.costs, c.affineEmbeddings()...)
 	return f
 }
 

@@ -75,3 +75,45 @@ func (m Q4Signed) group(row, col int) (scale, zero float64) {
 func nibble(packed []byte, i int) byte {
 	return packed[i/2] >> (4 * (i % 2)) & 15
 }
+
+// Affine is a matrix in MLX's affine format with codes of any number of bits: w[r][c] = s·q + b.
+//
+// q is an unsigned code. The codes of all rows are one stream of bits, the lowest of a code first: code i is bits i·Bits to
+// i·Bits + Bits − 1, and bit j of the stream is bit j mod 8 of byte j/8. s and b belong to a group of Group neighbouring columns of one
+// row ([Rows][Cols/Group]).
+type Affine struct {
+	Packed         []byte
+	Scales, Biases []float32
+	Rows, Cols     int
+	Group, Bits    int
+}
+
+// Shape implements [Matrix].
+func (m Affine) Shape() (rows, cols int) { return m.Rows, m.Cols }
+
+// Code is the code of one element.
+func (m Affine) Code(row, col int) int {
+	first, code := (row*m.Cols+col)*m.Bits, 0
+	for i := range m.Bits {
+		at := first + i
+		code |= int(m.Packed[at/8]>>(at%8)&1) << i
+	}
+	return code
+}
+
+// At implements [Matrix]: s·q + b.
+func (m Affine) At(row, col int) float64 {
+	s, b := m.group(row, col)
+	return s*float64(m.Code(row, col)) + b
+}
+
+// Magnitude implements [Matrix]: |s·q| + |b|.
+func (m Affine) Magnitude(row, col int) float64 {
+	s, b := m.group(row, col)
+	return abs(s)*float64(m.Code(row, col)) + abs(b)
+}
+
+func (m Affine) group(row, col int) (scale, bias float64) {
+	g := row*(m.Cols/m.Group) + col/m.Group
+	return float64(m.Scales[g]), float64(m.Biases[g])
+}

@@ -71,3 +71,22 @@ func TestQ4Signed(t *testing.T) {
 	equal(t, []float64{1 + 12 - 18, 3 + 1 + 3}, GEMV(m, []float32{0, 1, 1, 1}))
 	equal(t, []float64{9, 3, 1, 3, 0, 0, 0, 0}, Embed(m, []uint32{1, math.MaxUint32}, 1))
 }
+
+// Codes of 6 bits straddle bytes: 1, 33, 62, 20 are the bits 000001 100001 111110 010100, the lowest first in each byte.
+func TestAffine(t *testing.T) {
+	m := Affine{Packed: []byte{0b01_000001, 0b1110_1000, 0b010100_11}, Scales: []float32{2, -1}, Biases: []float32{-3, 0.5}, Rows: 2, Cols: 2, Group: 2, Bits: 6}
+	want := []float64{2*1 - 3, 2*33 - 3, -62 + 0.5, -20 + 0.5}
+	for i, got := range Expand(m) {
+		if got != want[i] {
+			t.Errorf("weight %d: %v, want %v", i, got, want[i])
+		}
+	}
+	if got := m.Magnitude(1, 0); got != 62.5 {
+		t.Error(got)
+	}
+	four := Affine{Packed: []byte{0x21, 0xf3}, Scales: []float32{1}, Biases: []float32{0}, Rows: 1, Cols: 4, Group: 4, Bits: 4}
+	eight := Affine{Packed: []byte{7, 255}, Scales: []float32{1}, Biases: []float32{0}, Rows: 1, Cols: 2, Group: 2, Bits: 8}
+	if four.At(0, 0) != 1 || four.At(0, 1) != 2 || four.At(0, 2) != 3 || four.At(0, 3) != 15 || eight.At(0, 1) != 255 {
+		t.Error(Expand(four), Expand(eight))
+	}
+}
