@@ -5048,6 +5048,11 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
     }
 }
 
+// Whether `span` elements fit a cache of `capacity` elements from element `offset` on.
+INGOT_FUNC bool ingot_store_fits(ulong span, ulong offset, uint capacity) {
+    return span <= ulong(capacity) && offset <= ulong(capacity) - span;
+}
+
 // Whether the positions first, first + 1, ... of T rows are all 32-bit numbers. T is not 0.
 INGOT_FUNC bool ingot_positions_fit(uint first, uint T) { return first <= 0xffffffffu - (T - 1u); }
 
@@ -5102,13 +5107,9 @@ kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
     if (row >= q_rows + 2ul * kv_rows) {
         return;
     }
-    ulong span = kv_rows * ulong(D);
     ulong offset = ulong(kv_offset[0]);
-    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
-        return;
-    }
     uint first = pos[0];
-    if (!ingot_positions_fit(first, T)) {
+    if (!ingot_store_fits(kv_rows * ulong(D), offset, capacity) || !ingot_positions_fit(first, T)) {
         return;
     }
     ingot_qkv_rope<C>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, true, dst_k,
@@ -5162,13 +5163,9 @@ kernel void rms_qkv_rope_kv_store_opt(device float* q [[buffer(0)]],
     if (row >= q_rows + 2ul * kv_rows) {
         return;
     }
-    ulong span = kv_rows * ulong(D);
     ulong offset = ulong(kv_offset[0]);
-    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
-        return;
-    }
     uint first = pos[0];
-    if (!ingot_positions_fit(first, T)) {
+    if (!ingot_store_fits(kv_rows * ulong(D), offset, capacity) || !ingot_positions_fit(first, T)) {
         return;
     }
     ingot_rope_options options;

@@ -156,6 +156,11 @@ INGOT_FUNC void ingot_qkv_rope(device float* q, device float* k, device float* v
     }
 }
 
+// Whether `span` elements fit a cache of `capacity` elements from element `offset` on.
+INGOT_FUNC bool ingot_store_fits(ulong span, ulong offset, uint capacity) {
+    return span <= ulong(capacity) && offset <= ulong(capacity) - span;
+}
+
 // Whether the positions first, first + 1, ... of T rows are all 32-bit numbers. T is not 0.
 INGOT_FUNC bool ingot_positions_fit(uint first, uint T) { return first <= 0xffffffffu - (T - 1u); }
 

@@ -54,13 +54,9 @@ kernel void rms_qkv_rope_kv_store(device float* q [[buffer(0)]],
     if (row >= q_rows + 2ul * kv_rows) {
         return;
     }
-    ulong span = kv_rows * ulong(D);
     ulong offset = ulong(kv_offset[0]);
-    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
-        return;
-    }
     uint first = pos[0];
-    if (!ingot_positions_fit(first, T)) {
+    if (!ingot_store_fits(kv_rows * ulong(D), offset, capacity) || !ingot_positions_fit(first, T)) {
         return;
     }
     ingot_qkv_rope<C>(q, k, v, q_weight, k_weight, v_weight, q_rows, kv_rows, Hq, Hkv, D, rotary_dim, first, eps, true, dst_k,
@@ -114,13 +110,9 @@ kernel void rms_qkv_rope_kv_store_opt(device float* q [[buffer(0)]],
     if (row >= q_rows + 2ul * kv_rows) {
         return;
     }
-    ulong span = kv_rows * ulong(D);
     ulong offset = ulong(kv_offset[0]);
-    if (span > ulong(capacity) || offset > ulong(capacity) - span) {
-        return;
-    }
     uint first = pos[0];
-    if (!ingot_positions_fit(first, T)) {
+    if (!ingot_store_fits(kv_rows * ulong(D), offset, capacity) || !ingot_positions_fit(first, T)) {
         return;
     }
     ingot_rope_options options;

@@ -22,7 +22,7 @@ const (
 	geluTests    = "MLPGELU|MLPNotFinite|GateUpGELU|RegressionGELU"
 	kvTests      = "KV(Store|Ring|Recorded)|RegressionStores|ElementsInExact"
 	embedTests   = "EmbedLookup"
-	ropeTests    = "RMSQKVRoPE|RegressionPadding|RegressionOffsets|RegressionQueries|RegressionRoPE"
+	ropeTests    = "RMSQKVRoPE|RegressionPadding|RegressionOffsets|RegressionQueries|RegressionRoPE|RoPEPairings"
 	advanceTests = "DecodeAdvance|DecodeState|StepOnEvery"
 	rowsTests    = "FlashAttnRows|AttnSinks|TestAttention|RegressionFully|RegressionAllScores|RegressionBFloatOutput|RegressionNo|RegressionAttn|RegressionOffsets"
 	partialTests = "FlashAttnDecode|AttnSinks|TestAttention|RegressionNo|RegressionAttn"
