@@ -205,6 +205,48 @@ func selfRope(m *selfMemory) (groups, threads Size) {
 	return D1((positions*(hq+2*hkv) + 7) / 8), D1(256)
 }
 
+// selfRopeOptions has queries without a norm but with biases, keys with a norm and none, and neighbours that turn.
+func selfRopeOptions(m *selfMemory) (groups, threads Size) {
+	const positions, hq, hkv, d, rotary, first, factor = 2, 3, 1, 10, 6, 7, 1.25
+	const neighbours, kWeight, qBias = 2, 2, 4
+	invFreq := []float32{1, 0.25, 0.0625}
+	rotate := func(y []float64, heads int) {
+		for row := range len(y) / d {
+			for p := range rotary / 2 {
+				sin, cos := math.Sincos(float64(first+row/heads) * float64(invFreq[p]))
+				a, b := y[row*d+2*p], y[row*d+2*p+1]
+				y[row*d+2*p], y[row*d+2*p+1] = factor*(a*cos-b*sin), factor*(b*cos+a*sin)
+			}
+		}
+	}
+	q, k, v, wk, bias := pattern(positions*hq*d, 51), pattern(positions*hkv*d, 52), pattern(positions*hkv*d, 53), pattern(d, 54), pattern(hq*d, 55)
+	wantQ, wantK, wantV := make([]float64, len(q)), normalised(k, wk), make([]float64, len(v))
+	for i := range q {
+		wantQ[i] = float64(q[i]) + float64(bias[i%len(bias)])
+	}
+	for i := range v {
+		wantV[i] = float64(v[i])
+	}
+	rotate(wantQ, hq)
+	rotate(wantK, hkv)
+	output(m, 0, q, wantQ, 1e-5, maxAbs(wantQ), f32)
+	output(m, 1, k, wantK, 1e-5, maxAbs(wantK), f32)
+	output(m, 2, v, wantV, 0, 1, f32)
+	input(m, 3, wk)
+	input(m, 4, wk)
+	input(m, 5, wk)
+	m.uints(6, positions, hq, hkv, d, rotary, first)
+	m.float(13, selfEps)
+	input(m, 18, invFreq)
+	m.uints(19, 0, neighbours)
+	m.float(21, factor)
+	input(m, 22, bias)
+	input(m, 23, bias)
+	input(m, 24, bias)
+	m.uints(25, kWeight+qBias)
+	return D1((positions*(hq+2*hkv) + 7) / 8), D1(256)
+}
+
 func selfAttention(m *selfMemory) (groups, threads Size) {
 	const tq, h, hkv, d, capacity, live, first, window, scale = 3, 4, 2, 128, 9, 8, 5, 4, 0.125
 	q, k, v := pattern(tq*h*d, 22), pattern(capacity*hkv*d, 23), pattern(capacity*hkv*d, 24)

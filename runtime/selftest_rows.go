@@ -32,6 +32,20 @@ func selfAdd(m *selfMemory) (groups, threads Size) {
 	return D1(3), D1(32)
 }
 
+func selfAddBias(m *selfMemory) (groups, threads Size) {
+	const rows, cols = 3, 23
+	x, bias := pattern(rows*cols, 56), pattern(cols, 57)
+	want := make([]float64, len(x))
+	for i := range x {
+		want[i] = float64(x[i] + bias[i%cols])
+	}
+	input(m, 0, x)
+	input(m, 1, bias)
+	output(m, 2, zeros(len(x)), want, 0, 1, f32)
+	m.uints(3, rows, cols)
+	return D1(3), D1(32)
+}
+
 func selfSiLU(m *selfMemory) (groups, threads Size) {
 	gate, up := append(pattern(67, 33), -200, 30, -30), pattern(70, 34)
 	want := make([]float64, len(gate))
