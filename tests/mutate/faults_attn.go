@@ -68,8 +68,8 @@ var attnFaults = []fault{
 
 	{File: "flash_attn_rows.metal", What: "fewer rows than a simdgroup has lanes for",
 		Old: "kernel rows_f32 flash_attn_rows<8, 1, 8, float4>", New: "kernel rows_f32 flash_attn_rows<8, 2, 8, float4>", Kernels: "_h8_", Tests: rowsTests},
-	{File: "flash_attn_rows.metal", What: "bits of bf16 taken for f16",
-		Old: "kernel rows_bf16 flash_attn_rows<16, 2, 8, ushort4>", New: "kernel rows_f16 flash_attn_rows<16, 2, 8, half4>", Kernels: "_h16_", Tests: rowsTests},
+	{File: "flash_attn_rows.metal", What: "a head of 16 in bf16 twice as long",
+		Old: "kernel rows_bf16 flash_attn_rows<16, 2, 8, ushort4>", New: "kernel rows_bf16 flash_attn_rows<32, 2, 8, ushort4>", Kernels: "_h16_", Tests: rowsTests},
 
 	{File: "attn_decode.h", What: "all lanes start at the first key",
 		Old: "at += ulong(from + mine) * stride", New: "at += ulong(from) * stride", Kernels: attnKernels, Tests: partialTests},
@@ -121,8 +121,8 @@ var attnFaults = []fault{
 		Old: "    ulong begin = row * chunks * ulong(D + 2u);", New: "    ulong begin = row * chunks * ulong(D + 1u);", Kernels: attnKernels, Tests: partialTests},
 	{File: "flash_attn_decode.metal", What: "half of a head of 32",
 		Old: "kernel partial_f32 flash_attn_decode_partial<32, 256, 4, float4>", New: "kernel partial_f32 flash_attn_decode_partial<16, 256, 4, float4>", Kernels: "_h32_", Tests: partialTests},
-	{File: "flash_attn_decode.metal", What: "half of a merged head of 16",
-		Old: "kernel reduce_f32 flash_attn_decode_reduce<16, 256>", New: "kernel reduce_f32 flash_attn_decode_reduce<8, 256>", Kernels: "reduce_h16_", Tests: partialTests},
+	{File: "flash_attn_decode.metal", What: "a part of a merged head of 16",
+		Old: "kernel reduce_f32 flash_attn_decode_reduce<16, 256>", New: "kernel reduce_f32 flash_attn_decode_reduce<12, 256>", Kernels: "reduce_h16_", Tests: partialTests},
 
 	{File: "flash_attn_tiled.metal", What: "scores of the first 32 pairs only",
 		Old: "for (uint cell = lane / parts; cell < cells; cell += 32u / parts) {", New: "for (uint cell = lane / parts; cell < 32u / parts; cell += 32u / parts) {", Tests: tiledTests},
