@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-metal/ingot/examples/decode/internal/gguf"
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
@@ -44,8 +45,13 @@ func Open(path string) (*Checkpoint, error) {
 	switch {
 	case info.IsDir():
 		c, err = openFolder(name, os.DirFS(path), path)
+	case !info.Mode().IsRegular():
+		err = errors.New("it is neither a folder nor a file")
 	default:
-		err = errors.New("it is not a folder: needed is one with config.json, safetensors files and a tokenizer")
+		var f *gguf.File
+		if f, err = gguf.Open(path); err == nil {
+			c, err = openGGUF(name, f, []string{path})
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", path, err)

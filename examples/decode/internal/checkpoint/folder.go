@@ -31,7 +31,7 @@ func openFolder(name string, dir fs.FS, path string) (c *Checkpoint, err error) 
 	if c.Config, err = raw.config(); err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	if err := c.openTokenizer(dir, raw); err != nil {
+	if err := c.openTokenizer(dir); err != nil {
 		return nil, err
 	}
 	tensors, err := safetensors.Open(dir)

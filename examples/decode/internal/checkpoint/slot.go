@@ -94,8 +94,20 @@ func (t tensor) error(format string, args ...any) error {
 }
 
 func (t tensor) expect(shape ...int64) error {
-	if !slices.Equal(t.shape, shape) {
+	have, need := t.shape, shape
+	if t.padded {
+		have, need = trim(have), trim(need)
+	}
+	if !slices.Equal(have, need) {
 		return t.error("has shape %v, needed is %v", t.shape, shape)
 	}
 	return nil
+}
+
+// trim leaves leading ones away.
+func trim(shape []int64) []int64 {
+	for len(shape) > 1 && shape[0] == 1 {
+		shape = shape[1:]
+	}
+	return shape
 }

@@ -14,6 +14,7 @@ type tensor struct {
 	name   string
 	kind   string  // its type, as the format calls it
 	shape  []int64 // rows first
+	padded bool    // leading ones do not count
 	in     string  // the name of its file
 	file   int     // index in files(), -1 if there are none
 	offset int64   // in the file

@@ -12,9 +12,13 @@ const space = "\u2581"
 
 func unescape(text string) string { return strings.ReplaceAll(text, space, " ") }
 
-// Encode is the sequence of tokens that spells text. It adds no marker at the beginning or the end. Bytes that are not
+// Encode is the sequence of tokens that spells text. It adds no marker at the beginning or the end, but a space before a text
+// that is not empty if the model wants one. Bytes that are not
 // UTF-8 count as U+FFFD each.
 func (m *Model) Encode(text string) []uint32 {
+	if m.dummyPrefix && text != "" {
+		text = " " + text
+	}
 	e := encoder{m: m, symbols: m.split(escape(text)), parts: map[string][2]string{}}
 	e.merge()
 	var out []uint32

@@ -1,7 +1,8 @@
 // Package sentencepiece turns text into the token ids of a SentencePiece BPE model and back.
 //
-// It covers the models of the Gemma family: byte-pair encoding with byte fallback and user-defined symbols, without a
-// prefix space and without text normalisation. A model that needs more is refused when it is read.
+// It covers the models of the Gemma and Llama 2 families, from tokenizer.model files or as GGUF files embed them: byte-pair
+// encoding with byte fallback and user-defined symbols, with or without a space before the text, without other normalisation.
+// A model that needs more, a unigram model among them, is refused when it is read.
 //
 // The algorithm is that of github.com/google/sentencepiece: the text is split into characters, and of all neighbours
 // whose concatenation is a piece, the pair with the highest score is merged, the leftmost of equals, until there is none.
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
@@ -50,6 +52,7 @@ type Model struct {
 	byteFallback bool
 	unknown      uint32
 	unknownText  string
+	dummyPrefix  bool // a text is encoded with a space before it
 	userDefined  map[string]uint32
 	userLengths  []int // byte lengths of the user-defined symbols, longest first
 }
@@ -111,9 +114,6 @@ func (m *Model) index(byteFallback bool) error {
 			return fmt.Errorf("piece %d has the unknown type %d", i, p.kind)
 		}
 	}
-	if !haveUnknown {
-		return errors.New("the model has no unknown piece")
-	}
 	if byteFallback {
 		for b, have := range haveByte {
 			if !have {
@@ -135,15 +135,19 @@ func byteOf(text string) (byte, error) {
 	return 0, fmt.Errorf("%q is not the text of a byte piece", text)
 }
 
-// Decode is the text of a sequence of tokens. Control tokens and ids outside the vocabulary give nothing; bytes that are
-// not UTF-8 become U+FFFD.
+// Decode is the text of a sequence of tokens, without the space that Encode may have put before it. Control tokens and ids
+// outside the vocabulary give nothing; bytes that are not UTF-8 become U+FFFD.
 func (m *Model) Decode(ids []uint32) string {
 	d := m.NewDecoder()
 	var out []byte
 	for _, id := range ids {
 		out = append(out, d.Next(id)...)
 	}
-	return string(append(out, d.Flush()...))
+	text := string(append(out, d.Flush()...))
+	if m.dummyPrefix {
+		text = strings.TrimPrefix(text, " ")
+	}
+	return text
 }
 
 // Decoder turns tokens into text one by one. A character that the model spells in several byte tokens comes out whole,

@@ -20,6 +20,9 @@ func Parse(data []byte) (*Model, error) {
 	return m, nil
 }
 
+// unknownText is how an unknown piece is spelled by default.
+const unknownText = " \u2047 "
+
 // Field numbers and defaults below are those of sentencepiece_model.proto.
 
 type trainerSpec struct {
@@ -45,7 +48,7 @@ var modelTypes = map[uint64]string{1: "unigram", 2: "BPE", 3: "word", 4: "charac
 
 func parse(data []byte) (*Model, error) {
 	m := &Model{}
-	trainer := trainerSpec{modelType: modelTypeUnigram, unknownText: " \u2047 "}
+	trainer := trainerSpec{modelType: modelTypeUnigram, unknownText: unknownText}
 	normalizer := normalizerSpec{dummyPrefix: true, removeSpaces: true, escapeSpaces: true}
 	err := fields(data, func(f field) error {
 		switch f.number {
@@ -79,15 +82,19 @@ func parse(data []byte) (*Model, error) {
 		return nil, errors.New("the model puts spaces at the end of words; this is not supported")
 	case normalizer.charsmap > 0:
 		return nil, errors.New("the model normalises text with compiled rules; only models without them are supported")
-	case normalizer.dummyPrefix:
-		return nil, errors.New("the model puts a space before the text (add_dummy_prefix); this is not supported")
 	case normalizer.removeSpaces:
 		return nil, errors.New("the model removes extra spaces (remove_extra_whitespaces); this is not supported")
 	case !normalizer.escapeSpaces:
 		return nil, errors.New("the model keeps spaces as they are (escape_whitespaces is off); this is not supported")
 	}
-	m.unknownText = trainer.unknownText
-	return m, m.index(trainer.byteFallback)
+	m.unknownText, m.dummyPrefix = trainer.unknownText, normalizer.dummyPrefix
+	if err := m.index(trainer.byteFallback); err != nil {
+		return nil, err
+	}
+	if m.pieces[m.unknown].kind != kindUnknown {
+		return nil, errors.New("the model has no unknown piece")
+	}
+	return m, nil
 }
 
 func parsePiece(f field) (piece, error) {

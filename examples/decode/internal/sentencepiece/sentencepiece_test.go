@@ -227,7 +227,6 @@ func TestParseRefuses(t *testing.T) {
 		{"unigram", (&build{}).flags(2, 3, 1).data, "unigram"},
 		{"a new type", (&build{}).flags(2, 3, 9).data, "type is 9"},
 		{"suffix", (&build{}).flags(2, 3, 2, 24, 1).flags(3, 3, 0, 4, 0).data, "end of words"},
-		{"prefix by default", (&build{}).flags(2, 3, 2).data, "add_dummy_prefix"},
 		{"spaces", (&build{}).flags(2, 3, 2).flags(3, 3, 0).data, "remove_extra_whitespaces"},
 		{"no escape", (&build{}).flags(2, 3, 2).flags(3, 3, 0, 4, 0, 5, 0).data, "escape_whitespaces"},
 		{"rules", spec().message(3, append([]byte{2<<3 | 2, 1}, 'x')).data, "compiled rules"},
