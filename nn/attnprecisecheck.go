@@ -127,9 +127,7 @@ func (a *precisePlan) shape(c *check, v *PreciseV, d *PreciseDims) {
 			c.refuse("V.Codec", err.Error(), "a codec", runtime.ErrShape)
 		}
 	}
-	if c.err == nil && !c.rt.Device().SIMDMatrix {
-		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
-	}
+	c.needsMatrices()
 	a.HeadDim, a.AlignQ, a.AlignK = d.HeadDim, d.Tq%rows == 0, d.Tk%keys == 0
 	a.Mask, a.Blocks, a.Sinks = masked, isSet(d.Blocks), isSet(d.Sinks)
 	a.Causal, a.Window, a.Softcap = d.Causal, d.Window != 0, d.Softcap != 0

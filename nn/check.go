@@ -152,6 +152,13 @@ func (c *check) capacity(arg string, v runtime.View, need, size, align int) {
 	}
 }
 
+// needsMatrices refuses a device that has no simdgroup matrices.
+func (c *check) needsMatrices() {
+	if c.err == nil && !c.rt.Device().SIMDMatrix {
+		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
+	}
+}
+
 // operand is a named range of bytes that a kernel reads or writes.
 type operand struct {
 	name string

@@ -45,7 +45,10 @@
 //	GEMM                   | A B, of dense matrices                    | A [M, K], B [K, N], each or its transpose, f32, f16 or bf16; out
 //	                       |                                           | f32, f16 or bf16 [M, N]; batches in strides
 //	GEMMEpilogue           | act(alpha A B + beta C + bias)            | as above, C as out, bias f32 [N]
-//	GEMV, GEMVEpilogue     | the same with a vector                    | W [rows, cols] or its transpose, x [cols], as above
+//	GEMMWeights            | X W^T, for many rows                      | W [rows, cols] BlockBank or DenseBank, X [m, cols], y [m, rows]
+//	                       |                                           | f32, f16 or bf16
+//	GEMMWeightsEpilogue    | act(alpha X W^T + beta C + bias)          | as above, C as y, bias f32 [rows]
+//	GEMV, GEMVEpilogue     | as GEMMEpilogue, with a vector            | W [rows, cols] or its transpose, x [cols], as above
 //	RowExactMatvec         | W x, for up to 16 x, each as if alone     | W [batch * rows, cols] BlockBank or DenseBank, x, y f32, any strides
 //	RowExactMatvecScheduled | the same, laid out as the caller says   | as above
 //	RMSQKVRoPE, RMSQKVRoPEPosBuf | biases, norms, RoPE, of queries too  | f32 [T, heads, D], biases f32 [heads, D], weights f32 [D]
@@ -109,6 +112,8 @@
 //	GEMVQ4Tiled            | 0 to 4; 5 to 7                             | 2.9e-8 of that sum
 //	GEMVQ8                 | 0 to 4; 5 to 7                             | 3.6e-8 of that sum
 //	GEMM, GEMMEpilogue     | 0 1 2 8 11; 3 to 7 9 10 12 13              | 0.14 of its budget: 2^-24 of the terms' magnitude per addition
+//	GEMMWeights            | 0 1 2 8 11; 3 to 5 9 10                    | 0.12 of that budget, the bits of GEMM
+//	GEMMWeightsEpilogue    | as above                                   | as above
 //	GEMV, GEMVEpilogue     | 0 1 2 8 11; 4 to 7 9 10 12 13              | 0.21 of that budget
 //	RowExactMatvec         | 0 to 2; 3, a block of parameters           | 0.24 of its budget: 2^-24 of the sum of |w x| for each column
 //	                       |                                            | of a thread and each level of the sum over threads

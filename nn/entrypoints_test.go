@@ -195,13 +195,18 @@ func matrixCalls(t *testing.T, rt *runtime.Runtime) map[string]func(p *runtime.P
 	q, keys, values, attended := c.f16(m*dim), c.f16(n*dim), PreciseV{F32: c.f32(n * dim)}, c.f32(m*dim)
 	codec := quant.TQHB{Dim: dim, Bits: 8}
 	cache := TQHBCache{Codes: c.u8(n * dim), Norms: c.f32(n * codec.Norms()), Capacity: n, Codec: codec}
+	w, rest := randomRowExact(t, rt, c.r, WeightQ4_0, n, k), Epilogue[float32]{Alpha: 1, Beta: 1, C: c.f32(m * n)}
 	rows, cols := PreciseBlocksShape(dim, m, n)
 	blocks, mask, x, at := c.u8(rows*cols), c.f16(m*n), c.f32(n*dim), c.u32(0)
 	return map[string]func(p *runtime.Pass) error{
-		"GEMM":             func(p *runtime.Pass) error { return GEMM(p, out, a, b, d) },
-		"GEMMEpilogue":     func(p *runtime.Pass) error { return GEMMEpilogue(p, out, a, b, d, e) },
-		"GEMV":             func(p *runtime.Pass) error { return GEMV(p, y, a, b, v) },
-		"GEMVEpilogue":     func(p *runtime.Pass) error { return GEMVEpilogue(p, y, a, b, v, e) },
+		"GEMM":         func(p *runtime.Pass) error { return GEMM(p, out, a, b, d) },
+		"GEMMEpilogue": func(p *runtime.Pass) error { return GEMMEpilogue(p, out, a, b, d, e) },
+		"GEMV":         func(p *runtime.Pass) error { return GEMV(p, y, a, b, v) },
+		"GEMVEpilogue": func(p *runtime.Pass) error { return GEMVEpilogue(p, y, a, b, v, e) },
+		"GEMMWeights":  func(p *runtime.Pass) error { return GEMMWeights(p, out, w.bank.(BlockBank), a, m) },
+		"GEMMWeightsEpilogue": func(p *runtime.Pass) error {
+			return GEMMWeightsEpilogue(p, out, w.bank.(BlockBank), a, m, rest)
+		},
 		"FlashAttnPrecise": func(p *runtime.Pass) error { return FlashAttnPrecise(p, attended, q, keys, values, attn) },
 		"PreciseBlocks":    func(p *runtime.Pass) error { return PreciseBlocks(p, blocks, mask, dim, m, n) },
 		"TQHBEncode":       func(p *runtime.Pass) error { return TQHBEncode(p, cache, x, at, n, 1, false) },

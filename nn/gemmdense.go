@@ -100,7 +100,7 @@ func ValidateGEMMEpilogue[O, T Float](rt *runtime.Runtime, out runtime.Slice[O],
 }
 
 func gemmOf[O, T Float](out runtime.Slice[O], a, b runtime.Slice[T], d GEMMDims) dense {
-	return dense{names: &gemmNames, out: out.View(), a: a.View(), b: b.View(), kind: elementKind[T](), outKind: elementKind[O](),
+	return dense{names: &gemmNames, out: out.View(), a: a.View(), b: b.View(), kind: elementKind[T](), weight: denseType[T](), outKind: elementKind[O](),
 		transA: d.TransA, transB: d.TransB, m: d.M, n: d.N, k: d.K, batch: d.Batch,
 		strideA: d.StrideA, strideB: d.StrideB, strideOut: d.StrideOut, alpha: 1, tile: d.Tile}
 }
@@ -114,9 +114,7 @@ func (d *dense) checkGEMM(c *check) (work bool) {
 	default:
 		c.refuse("Tile", strconv.Itoa(d.tile), fmt.Sprintf("0, %d or %d", GEMMSmallTile, GEMMLargeTile), runtime.ErrShape)
 	}
-	if c.err == nil && !c.rt.Device().SIMDMatrix {
-		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
-	}
+	c.needsMatrices()
 	return d.check(c)
 }
 
@@ -125,11 +123,14 @@ func (d *dense) gemm(fn string, p *runtime.Pass, bind func(*runtime.ScalarBinder
 	if !d.checkGEMM(&c) {
 		return c.result()
 	}
-	l := d.launch(p, gemmDenseKernels[d.kind][d.tile/GEMMLargeTile])
+	return d.multiply(p, bind)
+}
+
+// multiply launches a product that was checked.
+func (d *dense) multiply(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
+	l := d.launch(p, gemmDenseKernels[d.kind][d.tile/GEMMLargeTile], constantsOfGEMM)
 	l.Uint32(3, uint32(d.m))
-	l.ConstantBool(constTransA, d.transA)
-	l.ConstantBool(constTransB, d.transB)
-	l.ConstantBool(constWideA, d.wideA)
+	d.strides(l)
 	l.Scalars(bind)
 	return l.Dispatch(GEMMGeometry(d.tile, d.batch, d.m, d.n))
 }

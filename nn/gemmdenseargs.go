@@ -13,7 +13,8 @@ type dense struct {
 	names *denseNames
 
 	out, a, b, c, bias runtime.View
-	kind, outKind      int // of the elements of a and b, and of out and c: see elementKind
+	kind, outKind      int        // of the elements of a, and of out and c: see elementKind
+	weight             WeightType // of b, which is numbers of a's kind or rows of weights of any type
 	transA, transB     bool
 	m, n, k, batch     int
 
@@ -28,11 +29,12 @@ type dense struct {
 }
 
 // denseNames are what errors call the arguments.
-type denseNames struct{ out, a, b, n, k, strideA, strideB, strideOut string }
+type denseNames struct{ out, a, b, m, n, k, strideA, strideB, strideOut string }
 
 var (
-	gemmNames = denseNames{"out", "a", "b", "N", "K", "StrideA", "StrideB", "StrideOut"}
-	gemvNames = denseNames{"y", "x", "w", "Rows", "Cols", "StrideX", "StrideW", "StrideY"}
+	gemmNames        = denseNames{"out", "a", "b", "M", "N", "K", "StrideA", "StrideB", "StrideOut"}
+	gemvNames        = denseNames{"y", "x", "w", "M", "Rows", "Cols", "StrideX", "StrideW", "StrideY"}
+	gemmWeightsNames = denseNames{out: "y", a: "x", b: "w", m: "m"}
 )
 
 // epilogue puts what follows the sums into the product.
@@ -58,7 +60,7 @@ func (d *dense) check(c *check) (work bool) {
 	if c.err == nil && d.act > ActSiLU {
 		c.refuse("Act", d.act.String(), "one of the activations", runtime.ErrScalar)
 	}
-	c.dim("M", d.m, 0)
+	c.dim(d.names.m, d.m, 0)
 	c.dim(d.names.n, d.n, 0)
 	c.dim(d.names.k, d.k, 0)
 	c.dim("Batch", d.batch, 1)
@@ -79,7 +81,7 @@ func (d *dense) check(c *check) (work bool) {
 	nOut = d.reach(c, d.names.strideOut, d.strideOut, nOut)
 	d.hasBias = d.bias != runtime.View{}
 
-	size, sizeOut := kindSize(d.kind), kindSize(d.outKind)
+	size, sizeOut, unit := kindSize(d.kind), kindSize(d.outKind), d.weight.info()
 	c.owned(d.names.a, d.a)
 	c.owned(d.names.b, d.b)
 	if d.beta != 0 {
@@ -90,7 +92,7 @@ func (d *dense) check(c *check) (work bool) {
 	}
 	c.owned(d.names.out, d.out)
 	c.capacity(d.names.a, d.a, nA, size, size)
-	c.capacity(d.names.b, d.b, nB, size, size)
+	c.capacity(d.names.b, d.b, nB/unit.values, unit.bytes, unit.align)
 	if d.beta != 0 {
 		c.capacity("C", d.c, nC, sizeOut, sizeOut)
 	}
@@ -101,7 +103,7 @@ func (d *dense) check(c *check) (work bool) {
 	if c.err != nil || nOut == 0 {
 		return false
 	}
-	d.a, d.b, d.out = first(d.a, nA, size), first(d.b, nB, size), first(d.out, nOut, sizeOut)
+	d.a, d.b, d.out = first(d.a, nA, size), first(d.b, nB/unit.values, unit.bytes), first(d.out, nOut, sizeOut)
 	out := operand{d.names.out, d.out}
 	c.disjoint(1, out, operand{d.names.a, d.a}, operand{d.names.b, d.b})
 	if d.hasBias {
@@ -112,7 +114,7 @@ func (d *dense) check(c *check) (work bool) {
 		d.c = first(d.c, nC, sizeOut)
 		c.sameOrDisjoint(out, operand{"C", d.c})
 	}
-	d.wideA, d.wideB = d.a.Offset()%(4*size) == 0, d.b.Offset()%(4*size) == 0
+	d.wideA, d.wideB = d.a.Offset()%(4*size) == 0, d.b.Offset()%(4*unit.bytes) == 0
 	return c.err == nil
 }
 
@@ -127,8 +129,9 @@ func (d *dense) reach(c *check, arg string, stride, n int) int {
 // nothing is bound in the place of operands that a kernel does not read: all slots must have something.
 var nothing [16]byte
 
-// launch begins the launch of a kernel of the product, with everything bound but m.
-func (d *dense) launch(p *runtime.Pass, kernel string) *runtime.Launch {
+// launch begins the launch of a kernel of the product that has some function constants, with everything bound but m and the
+// strides.
+func (d *dense) launch(p *runtime.Pass, kernel string, constants uint32) *runtime.Launch {
 	l := p.Kernel(kernel)
 	if d.k == 0 {
 		l.Bytes(0, nothing[:])
@@ -140,8 +143,6 @@ func (d *dense) launch(p *runtime.Pass, kernel string) *runtime.Launch {
 	l.Write(2, d.out)
 	l.Uint32(4, uint32(d.n))
 	l.Uint32(5, uint32(d.k))
-	l.Uint32(6, uint32(d.strideA))
-	l.Uint32(7, uint32(d.strideB))
 	if d.hasBias {
 		l.Read(8, d.bias)
 	} else {
@@ -154,17 +155,27 @@ func (d *dense) launch(p *runtime.Pass, kernel string) *runtime.Launch {
 	} else {
 		l.Bytes(11, nothing[:])
 	}
-	l.Uint32(12, uint32(d.strideC))
-	l.Uint32(13, uint32(d.strideOut))
-	l.ConstantBool(constWideB, d.wideB)
-	l.ConstantBool(constHasC, d.beta != 0)
-	l.ConstantBool(constHasBias, d.hasBias)
-	l.ConstantUint32(constAct, uint32(d.act))
-	l.ConstantUint32(constOut, uint32(d.outKind))
+	for i := constTransA; i <= constX; i++ {
+		switch v, number := d.constant(i); {
+		case constants&constantBit(i) == 0:
+		case number:
+			l.ConstantUint32(i, v)
+		default:
+			l.ConstantBool(i, v != 0)
+		}
+	}
 	return l
 }
 
-// The function constants of gemm_dense.h.
+// strides binds what a batch of products takes.
+func (d *dense) strides(l *runtime.Launch) {
+	l.Uint32(6, uint32(d.strideA))
+	l.Uint32(7, uint32(d.strideB))
+	l.Uint32(12, uint32(d.strideC))
+	l.Uint32(13, uint32(d.strideOut))
+}
+
+// The function constants of gemm_dense.h, and after them that of gemm_weights.metal.
 const (
 	constTransA = 100 + iota
 	constTransB
@@ -174,4 +185,58 @@ const (
 	constHasBias
 	constAct
 	constOut
+	constX
 )
+
+func constantBit(i int) uint32 { return 1 << (i - constTransA) }
+
+// The function constants that kernels have: all of them those of what follows the sums.
+const (
+	constantsOfEpilogue   = 1<<(constHasC-constTransA) | 1<<(constHasBias-constTransA) | 1<<(constAct-constTransA) | 1<<(constOut-constTransA)
+	constantsOfGEMVTrans  = constantsOfEpilogue | 1<<(constWideB-constTransA)
+	constantsOfGEMV       = constantsOfGEMVTrans | 1<<(constWideA-constTransA)
+	constantsOfGEMM       = constantsOfGEMV | 1<<(constTransA-constTransA) | 1<<(constTransB-constTransA)
+	constantsOfGEMMBlocks = constantsOfEpilogue | 1<<(constWideA-constTransA) | 1<<(constX-constTransA)
+	constantsOfGEMMMixed  = constantsOfGEMMBlocks | 1<<(constWideB-constTransA)
+)
+
+// constant is the value of a function constant for the product; a bool that holds is 1.
+func (d *dense) constant(i int) (v uint32, number bool) {
+	holds := false
+	switch i {
+	case constTransA:
+		holds = d.transA
+	case constTransB:
+		holds = d.transB
+	case constWideA:
+		holds = d.wideA
+	case constWideB:
+		holds = d.wideB
+	case constHasC:
+		holds = d.beta != 0
+	case constHasBias:
+		holds = d.hasBias
+	case constAct:
+		return uint32(d.act), true
+	case constOut:
+		return uint32(d.outKind), true
+	case constX:
+		return uint32(d.kind), true
+	}
+	return uint32(flagOf(holds)), false
+}
+
+// specialization names the pipeline that launch takes.
+func (d *dense) specialization(kernel string, constants uint32) runtime.Specialization {
+	s := runtime.Specialization{Kernel: kernel}
+	for i := constTransA; i <= constX; i++ {
+		switch v, number := d.constant(i); {
+		case constants&constantBit(i) == 0:
+		case number:
+			s.Constants = append(s.Constants, runtime.ConstantUint32(i, v))
+		default:
+			s.Constants = append(s.Constants, runtime.ConstantBool(i, v != 0))
+		}
+	}
+	return s
+}

@@ -134,8 +134,10 @@ func denseCalls(t testing.TB, rt *runtime.Runtime) (calls []productCall, outs []
 	x, y := newGEMV[float32, float32](t, rt, draw, v, plain), newGEMV[half.BFloat16, half.BFloat16](t, rt, draw, v, all)
 	v.Trans = true
 	z := newGEMV[float32, half.Float16](t, rt, draw, v, all)
-	return []productCall{{"GEMM", a.call}, {"GEMMEpilogue f16", b.call}, {"GEMMEpilogue bf16", c.call}, {"GEMV", x.call}, {"GEMVEpilogue bf16", y.call}, {"GEMVEpilogue transposed", z.call}},
-		[]target{a.out, b.out, c.out, x.out, y.out, z.out}
+	calls, outs = gemmWeightsDenseCalls(t, rt)
+	return append(calls, productCall{"GEMM", a.call}, productCall{"GEMMEpilogue f16", b.call}, productCall{"GEMMEpilogue bf16", c.call},
+			productCall{"GEMV", x.call}, productCall{"GEMVEpilogue bf16", y.call}, productCall{"GEMVEpilogue transposed", z.call}),
+		append(outs, a.out, b.out, c.out, x.out, y.out, z.out)
 }
 
 // BenchmarkEncodeDense is the host's cost of one call, without the device's work.
@@ -201,10 +203,10 @@ func TestDenseOnEveryDevice(t *testing.T) {
 		rt := openOn(t, c.o)
 		calls, outs := denseCalls(t, rt)
 		if c.name == "no Apple GPU" {
-			for i := range 3 {
+			for i := range 5 {
 				refuses(t, rt, "", outs[i:i+1], []refusal{{calls[i].name, calls[i].call, runtime.ErrLimit, []string{"simdgroup matrices", "Apple family 7"}}})
 			}
-			calls = calls[3:]
+			calls = calls[5:]
 		}
 		want = sameBitsReplayed(t, rt, c.name, calls, outs[len(outs)-len(calls):], want)
 	}

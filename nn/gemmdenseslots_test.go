@@ -29,7 +29,8 @@ func TestDenseGeometryMatchesShaders(t *testing.T) {
 		file, name string
 		want       int
 	}{
-		{"gemm_dense.metal", "INGOT_GEMM_PART", GEMMSmallTile},
+		{"gemm_tile.h", "INGOT_GEMM_PART", GEMMSmallTile},
+		{"gemm_weights.metal", "INGOT_GEMM_WEIGHTS_COLS", GEMMWeightsCols},
 		{"gemv_dense.metal", "INGOT_GEMV_ROWS", GEMVRows / (GEMVThreads / SIMDWidth)},
 		{"gemv_dense.metal", "INGOT_GEMV_SIMDGROUPS", GEMVThreads / SIMDWidth},
 		{"gemv_dense.metal", "INGOT_GEMV_BLOCK", 4 * SIMDWidth},

@@ -93,7 +93,7 @@ func ValidateGEMVEpilogue[O, T Float](rt *runtime.Runtime, y runtime.Slice[O], w
 
 // gemvOf is the product as one of matrices: x [1, Cols] times w, which is stored transposed unless it is a transposed matrix.
 func gemvOf[O, T Float](y runtime.Slice[O], w, x runtime.Slice[T], d GEMVDims) dense {
-	return dense{names: &gemvNames, out: y.View(), a: x.View(), b: w.View(), kind: elementKind[T](), outKind: elementKind[O](),
+	return dense{names: &gemvNames, out: y.View(), a: x.View(), b: w.View(), kind: elementKind[T](), weight: denseType[T](), outKind: elementKind[O](),
 		transB: !d.Trans, m: 1, n: d.Rows, k: d.Cols, batch: d.Batch, strideA: d.StrideX, strideB: d.StrideW, strideOut: d.StrideY, alpha: 1}
 }
 
@@ -105,12 +105,13 @@ func (d *dense) gemv(fn string, p *runtime.Pass, bind func(*runtime.ScalarBinder
 	trans := !d.transB
 	groups, threads := GEMVGeometry(trans, d.batch, d.n)
 	if trans {
-		l := d.launch(p, gemvDenseKernels[d.kind][1])
+		l := d.launch(p, gemvDenseKernels[d.kind][1], constantsOfGEMVTrans)
+		d.strides(l)
 		l.Scalars(bind)
 		return dispatchSimdgroups(l, groups, threads.X)
 	}
-	l := d.launch(p, gemvDenseKernels[d.kind][0])
-	l.ConstantBool(constWideA, d.wideA)
+	l := d.launch(p, gemvDenseKernels[d.kind][0], constantsOfGEMV)
+	d.strides(l)
 	l.Scalars(bind)
 	return l.Dispatch(groups, threads)
 }

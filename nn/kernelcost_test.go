@@ -66,7 +66,7 @@ func floats[T Float](c costCases, n int) runtime.Slice[T] {
 
 // families are all kernels that nn launches.
 func (c costCases) families() []costFamily {
-	return []costFamily{c.mlxProducts(), c.vectorProducts(), c.rowExactProducts(), c.affineProducts(), c.denseProducts(), c.int8Products(), c.attention(), c.precise(), c.codecs(), c.partialMerges(), c.rope(), c.norms(), c.embeddings(),
+	return []costFamily{c.mlxProducts(), c.vectorProducts(), c.rowExactProducts(), c.affineProducts(), c.weightsProducts(), c.denseProducts(), c.int8Products(), c.attention(), c.precise(), c.codecs(), c.partialMerges(), c.rope(), c.norms(), c.embeddings(),
 		c.elements(), c.rows(), c.caches(), c.choices()}
 }
 

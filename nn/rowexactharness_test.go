@@ -16,6 +16,7 @@ import (
 // rowExactWeights are weights of some type on the device, with the calls that are under test.
 type rowExactWeights struct {
 	t           WeightType
+	bank        any                   // a RowExactBank
 	o           oracle.Dense[float32] // what the format says they are
 	call        func(p *runtime.Pass, y, x vec32, s RowExactShape) error
 	scheduled   func(p *runtime.Pass, y, x vec32, s RowExactShape, how RowExactSchedule) error
@@ -29,7 +30,7 @@ type rowExactWeights struct {
 }
 
 func rowExactOf[W RowExactBank](rt *runtime.Runtime, w W, o oracle.Dense[float32]) rowExactWeights {
-	return rowExactWeights{w.Type(), o,
+	return rowExactWeights{w.Type(), w, o,
 		func(p *runtime.Pass, y, x vec32, s RowExactShape) error { return RowExactMatvec(p, y, w, x, s) },
 		func(p *runtime.Pass, y, x vec32, s RowExactShape, how RowExactSchedule) error {
 			return RowExactMatvecScheduled(p, y, w, x, s, how)

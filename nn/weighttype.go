@@ -97,6 +97,6 @@ func (t WeightType) RowBytes(cols int) int {
 }
 
 // denseType is the type of weights that are numbers of type T.
-func denseType[T Float]() WeightType {
-	return [...]WeightType{kindFloat32: WeightF32, kindFloat16: WeightF16, kindBFloat16: WeightBF16}[elementKind[T]()]
-}
+func denseType[T Float]() WeightType { return denseTypes[elementKind[T]()] }
+
+var denseTypes = [...]WeightType{kindFloat32: WeightF32, kindFloat16: WeightF16, kindBFloat16: WeightBF16}

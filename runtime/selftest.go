@@ -85,6 +85,7 @@ var selfTests = []selfTest{
 	{"gemm_dense_f32_t32", selfGEMMF32},
 	{"gemm_dense_f16_t64", selfGEMMF16},
 	{"gemm_dense_bf16_t32", selfGEMMBF16},
+	{"gemm_weights_q8_0_t32", selfGEMMWeights},
 	{"gemv_dense_f16", selfGEMVDense},
 	{"gemv_dense_t_bf16", selfGEMVDenseTrans},
 	{"flash_attn_prefill_precise_d64_v16", selfPrecise},

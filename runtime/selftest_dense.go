@@ -100,3 +100,31 @@ func selfGEMVDenseTrans(m *selfMemory) (groups, threads Size) {
 	bindDense(d, m, toBF16)
 	return D1(2), D1(96)
 }
+
+// selfGEMMWeights multiplies with blocks of a float16 scale and 32 signed codes.
+func selfGEMMWeights(m *selfMemory) (groups, threads Size) {
+	const rows, n, k = 35, 67, 64
+	m.unsupported = !m.rt.info.SIMDMatrix
+	m.constants = []constant{{102, constantBool, 1}, {104, constantBool, 0}, {105, constantBool, 0}, {106, constantUint32, 0}, {107, constantUint32, 0}, {108, constantUint32, 0}}
+	data, weights := selfBlocksQ8(n * k / 32)
+	x := pattern(rows*k, 62)
+	want, scale := make([]float64, rows*n), 0.0
+	for i := range want {
+		size := 0.0
+		for c := range k {
+			product := float64(x[i/n*k+c]) * weights[i%n*k+c]
+			want[i] += product
+			size += math.Abs(product)
+		}
+		scale = max(scale, size)
+	}
+	input(m, 0, x)
+	input(m, 1, data)
+	output(m, 2, zeros(len(want)), want, 1e-5, scale, f32)
+	m.uints(3, rows, n, k)
+	input(m, 8, []float32{0})
+	m.float(9, 1)
+	m.float(10, 0)
+	input(m, 11, []float32{0})
+	return D2(2, 2), D1(64)
+}

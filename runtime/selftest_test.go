@@ -114,7 +114,7 @@ func TestSelfTestLeavesOut(t *testing.T) {
 		none []string
 	}{
 		"Mac2": {soft.Options{Families: mac}, []string{"qmm_affine_b8_t64", "qmm_affine_t_f32_simd4",
-			"qmm_affine_t_packed_simd4_b4_gs64_bf16", "gemm_dense_f32_t32", "gemm_dense_f16_t64", "gemm_dense_bf16_t32",
+			"qmm_affine_t_packed_simd4_b4_gs64_bf16", "gemm_dense_f32_t32", "gemm_dense_f16_t64", "gemm_dense_bf16_t32", "gemm_weights_q8_0_t32",
 			"flash_attn_prefill_precise_d64_v16", "flash_attn_prefill_precise_d512_v16"}},
 		"Apple9": {soft.Options{}, nil},
 	} {

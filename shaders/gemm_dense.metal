@@ -2,50 +2,9 @@
 
 #include "common.h"
 #include "gemm_dense.h"
+#include "gemm_tile.h"
 
-#define INGOT_GEMM_PART 32     // a simdgroup computes a part of this many rows and columns, 4 by 4 matrices of 8 by 8
 #define INGOT_GEMM_STEP 64     // bytes of a row of a, or of a column of b, that a threadgroup holds at a time
-#define INGOT_GEMM_PAD 16      // bytes between rows in threadgroup memory, against conflicts of its banks
-
-// Copies a block of ROWS by COLS elements of a row-major matrix [rows, cols], from (row, col) on, to threadgroup memory,
-// where its rows are LD elements apart. Where the matrix ends there are zeros: nothing is read beyond it. wide says that its
-// rows start at multiples of four elements, so that four are read at once; col is such a multiple.
-// simdgroup_load whose last argument is a literal, the only form that Apple's compiler is known to be given.
-template <typename T>
-INGOT_FUNC void ingot_gemm_load(thread simdgroup_matrix<T, 8, 8>& m, threadgroup T* from, ulong row, bool transposed) {
-    if (transposed) {
-        simdgroup_load(m, from, row, ulong2(0ul, 0ul), true);
-    } else {
-        simdgroup_load(m, from, row, ulong2(0ul, 0ul), false);
-    }
-}
-
-template <typename T, uint ROWS, uint COLS, uint LD, uint THREADS>
-INGOT_FUNC void ingot_gemm_stage(threadgroup T* to, device const T* from, uint rows, uint cols, uint row, uint col, bool wide,
-                                 uint tid) {
-    typedef vec<T, 4> T4;
-    if (wide) {
-        for (uint i = tid; i < ROWS * COLS / 4u; i += THREADS) {
-            uint r = i / (COLS / 4u);
-            uint c = i % (COLS / 4u) * 4u;
-            T4 x = T4(T(0.0f));
-            if (row + r < rows && col + c < cols) {
-                x = *(device const T4*)(from + (ulong(row + r) * ulong(cols) + ulong(col + c)));
-            }
-            *(threadgroup T4*)(to + (r * LD + c)) = x;
-        }
-        return;
-    }
-    for (uint i = tid; i < ROWS * COLS; i += THREADS) {
-        uint r = i / COLS;
-        uint c = i % COLS;
-        T x = T(0.0f);
-        if (row + r < rows && col + c < cols) {
-            x = from[ulong(row + r) * ulong(cols) + ulong(col + c)];
-        }
-        to[r * LD + c] = x;
-    }
-}
 
 // out[i][m][n] = act(alpha * sum over k of a[i][m][k] * b[i][k][n] + beta * c[i][m][n] + bias[n]), m < M, n < N, k < K
 //
@@ -103,76 +62,29 @@ kernel void gemm_dense(device const T* a [[buffer(0)]],
     uint part_col = simdgroup % SIDE * uint(INGOT_GEMM_PART);
     bool wide_a = ingot_dense_rows(ingot_dense_wide_a, ingot_dense_trans_a ? M : K, stride_a);
     bool wide_b = ingot_dense_rows(ingot_dense_wide_b, ingot_dense_trans_b ? K : N, stride_b);
-    ulong ld_a = ingot_dense_trans_a ? ulong(LD_FLAT) : ulong(LD_LONG);
-    ulong ld_b = ingot_dense_trans_b ? ulong(LD_LONG) : ulong(LD_FLAT);
 
     simdgroup_float8x8 sum[4][4];
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-#pragma unroll
-        for (uint j = 0u; j < 4u; j++) {
-            sum[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-        }
-    }
+    ingot_gemm_zero(sum);
     for (uint k0 = 0u; k0 < K; k0 += STEP) {
         threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used
         if (ingot_dense_trans_a) {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
+            ingot_gemm_stage<T, T, STEP, TILE, LD_FLAT, THREADS>(block_a, a, K, M, k0, row0, wide_a, tid);
         } else {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
+            ingot_gemm_stage<T, T, TILE, STEP, LD_LONG, THREADS>(block_a, a, M, K, row0, k0, wide_a, tid);
         }
         if (ingot_dense_trans_b) {
-            ingot_gemm_stage<T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
+            ingot_gemm_stage<T, T, TILE, STEP, LD_LONG, THREADS>(block_b, b, N, K, col0, k0, wide_b, tid);
         } else {
-            ingot_gemm_stage<T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
+            ingot_gemm_stage<T, T, STEP, TILE, LD_FLAT, THREADS>(block_b, b, K, N, k0, col0, wide_b, tid);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-#pragma unroll
-        for (uint k = 0u; k < STEP; k += 8u) {
-            simdgroup_matrix<T, 8, 8> ma[4];
-            simdgroup_matrix<T, 8, 8> mb[4];
-#pragma unroll
-            for (uint i = 0u; i < 4u; i++) {
-                uint m = part_row + 8u * i;
-                uint n = part_col + 8u * i;
-                uint at_a = ingot_dense_trans_a ? k * LD_FLAT + m : m * LD_LONG + k;
-                uint at_b = ingot_dense_trans_b ? n * LD_LONG + k : k * LD_FLAT + n;
-                ingot_gemm_load(ma[i], block_a + at_a, ld_a, ingot_dense_trans_a);
-                ingot_gemm_load(mb[i], block_b + at_b, ld_b, ingot_dense_trans_b);
-            }
-#pragma unroll
-            for (uint i = 0u; i < 4u; i++) {
-#pragma unroll
-                for (uint j = 0u; j < 4u; j++) {
-                    simdgroup_multiply_accumulate(sum[i][j], ma[i], mb[j], sum[i][j]);
-                }
-            }
-        }
+        ingot_gemm_multiply<T, STEP, LD_LONG, LD_FLAT>(sum, block_a, block_b, part_row, part_col, ingot_dense_trans_a,
+                                                       ingot_dense_trans_b);
     }
 
-    // Eight rows of a part at a time go through threadgroup memory, where a lane has a column.
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    threadgroup float* rows = (threadgroup float*)memory + simdgroup * (8u * uint(INGOT_GEMM_PART));
-    ulong first_c = ulong(tile.z) * ulong(stride_c);
-    ulong first_out = ulong(tile.z) * ulong(stride_out);
-    uint n = col0 + part_col + lane;
-#pragma unroll
-    for (uint i = 0u; i < 4u; i++) {
-        simdgroup_barrier(mem_flags::mem_threadgroup); // the rows before have been read
-#pragma unroll
-        for (uint j = 0u; j < 4u; j++) {
-            simdgroup_store(sum[i][j], rows + 8u * j, ulong(INGOT_GEMM_PART));
-        }
-        simdgroup_barrier(mem_flags::mem_threadgroup);
-        for (uint r = 0u; r < 8u; r++) {
-            uint m = row0 + part_row + 8u * i + r;
-            if (m < M && n < N) {
-                ulong at = ulong(m) * ulong(N) + ulong(n);
-                float x = ingot_dense_finish(rows[r * uint(INGOT_GEMM_PART) + lane], alpha, beta, c, first_c + at, bias, n);
-                ingot_dense_store(out, first_out + at, x);
-            }
-        }
-    }
+    ingot_gemm_finish(sum, (threadgroup float*)memory, simdgroup, lane, row0 + part_row, col0 + part_col, M, N, out,
+                      ulong(tile.z) * ulong(stride_out), c, ulong(tile.z) * ulong(stride_c), alpha, beta, bias);
 }
 
 typedef decltype(gemm_dense<float, 1>) gemm_dense_f32;

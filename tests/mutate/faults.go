@@ -4,7 +4,7 @@ import "slices"
 
 // allFaults is the whole table. It is by hand: a fault that a person might make says more than one that a program can.
 func allFaults() []fault {
-	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults, denseFaults, preciseFaults, rowExactFaults, affineFaults)
+	return slices.Concat(rowFaults, elementFaults, decodeFaults, attnFaults, gemvFaults, gemvMLXFaults, gemmFaults, denseFaults, preciseFaults, rowExactFaults, weightsFaults, affineFaults)
 }
 
 // attnKernels are some of the kernels of attention, by rows and split: the whole of them takes long to compile.

@@ -1,0 +1,48 @@
+package main
+
+// weightsTests are the tests of products of many rows with weights of any type.
+const weightsTests = "TestGEMMWeights"
+
+// Products of many rows with weights of any type.
+var weightsFaults = []fault{
+	{File: "gemm_weights.metal", What: "rows of weights past the last are read",
+		Old: "ulong(min(col0 + tid / 2u + i * 32u, N - 1u))", New: "ulong(col0 + tid / 2u + i * 32u)", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "rows of x past the last are read",
+		Old: "uint row = min(first + tid / 8u + i * (8u * SIDE), M - 1u);", New: "uint row = first + tid / 8u + i * (8u * SIDE);", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "the last row but one stands in for the last",
+		Old: "i * (8u * SIDE), M - 1u);", New: "i * (8u * SIDE), max(M, 2u) - 2u);", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "half of the rows of weights twice",
+		Old: "tid / 2u + i * 32u, N - 1u", New: "tid / 2u, N - 1u", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "both halves of a step from the first run",
+		Old: "(k0 + col) / uint(W::values)", New: "k0 / uint(W::values)", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "the first half of a long run twice",
+		Old: "uint quad = col % uint(W::values) / 4u;", New: "uint quad = 0u;", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "four columns of weights are left out",
+		Old: "for (uint q = 0u; q < 4u; q++) {", New: "for (uint q = 0u; q < 3u; q++) {", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "x of two bytes in steps of four",
+		Old: "ulong at = ulong(k0) * ulong(ingot_weights_x_size());", New: "ulong at = ulong(k0) * 4ul;", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "f16 as bf16",
+		Old: "        if (ingot_gemm_weights_x == INGOT_OUT_F16) {\n            v =", New: "        if (false) {\n            v =", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "f16 that starts anywhere as f32",
+		Old: "    if (ingot_gemm_weights_x == INGOT_OUT_F16) {\n        ingot_gemm_stage", New: "    if (false) {\n        ingot_gemm_stage", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "x that starts anywhere is read by four",
+		Old: "to_x, x, M, K, row0, k0, false, tid);", New: "to_x, x, M, K, row0, k0, true, tid);", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "rows of x at multiples of four because it starts at one",
+		Old: "s.wide_x = ingot_dense_rows(ingot_dense_wide_a, K, 0u);", New: "s.wide_x = ingot_dense_wide_a;", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "rows of numbers at multiples of four because rows of x are",
+		Old: "s.wide_w = ingot_dense_rows(ingot_dense_wide_b, K, 0u);", New: "s.wide_w = ingot_dense_rows(ingot_dense_wide_a, K, 0u);", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "the numbers of the first tile for all",
+		Old: "to_w, (device const T*)w, N, K, col0, k0,", New: "to_w, (device const T*)w, N, K, 0u, k0,", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "a block is filled while the one before is used",
+		Old: "        threadgroup_barrier(mem_flags::mem_threadgroup); // the block before has been used\n", New: "", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "a block is used while it is filled",
+		Old: "k0, tid);\n        threadgroup_barrier(mem_flags::mem_threadgroup);\n", New: "k0, tid);\n", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "results in blocks that are in use",
+		Old: "    threadgroup_barrier(mem_flags::mem_threadgroup);\n    ingot_gemm_finish", New: "    ingot_gemm_finish", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "parts of a tile in the other order for rows and columns",
+		Old: "uint part_row = simdgroup / 2u", New: "uint part_row = simdgroup % 2u", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "w that is not turned",
+		Old: "part_row, part_col, false, true);", New: "part_row, part_col, false, false);", Tests: weightsTests},
+	{File: "gemm_weights.metal", What: "columns of another tile",
+		Old: "row0 + part_row, col0 + part_col, M, N, out,", New: "row0 + part_row, part_col, M, N, out,", Tests: weightsTests},
+}
