@@ -137,7 +137,7 @@ func (m *metadata) sizes(c *Config) (err error) {
 			return err
 		}
 	}
-	values, err := m.size("attention.value_length", maxHeadDim, func() (int, error) { return c.HeadDim, nil })
+	values, err := m.size("attention.value_length", maxHeadDim, perHead)
 	if err != nil {
 		return err
 	}
