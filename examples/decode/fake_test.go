@@ -9,6 +9,7 @@ import (
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
 )
 
@@ -196,9 +197,9 @@ func affine(k weightKind, w []float32) *checkpoint.Affine {
 }
 
 // openFake brings a model to a device until the test ends.
-func openFake(t testing.TB, f *fake, s settings) *model {
+func openFake(t testing.TB, rt *runtime.Runtime, f *fake, s settings) *model {
 	t.Helper()
-	m, err := newModel(openRuntimeFor(t), f.config, f, s)
+	m, err := newModel(rt, f.config, f, s)
 	if err != nil {
 		t.Fatal(err)
 	}

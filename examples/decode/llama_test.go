@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -57,6 +58,20 @@ func variants() []variant {
 		variant{name: "linear", kind: f32, config: with(func(c *checkpoint.Config) {
 			rope(c, checkpoint.RoPE{Theta: 500, Dim: 16, Scaling: checkpoint.Scaling{Kind: checkpoint.ScalingLinear, Factor: 4}})
 		})},
+		variant{name: "llama 3", kind: f32, config: with(func(c *checkpoint.Config) {
+			rope(c, checkpoint.RoPE{Theta: 100, Dim: 16, Scaling: checkpoint.Scaling{Kind: checkpoint.ScalingLlama3, Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalPositions: 32}})
+		})},
+		variant{name: "YaRN", kind: f32, config: with(func(c *checkpoint.Config) {
+			rope(c, checkpoint.RoPE{Theta: 100, Dim: 16, Scaling: checkpoint.Scaling{Kind: checkpoint.ScalingYaRN, Factor: 4, BetaFast: 4, BetaSlow: 1, OriginalPositions: 32,
+				AttentionFactor: 1.14, Truncate: true}})
+		})},
+		variant{name: "YaRN, not truncated, partial", kind: f32, config: with(func(c *checkpoint.Config) {
+			rope(c, checkpoint.RoPE{Theta: 50, Dim: 12, Scaling: checkpoint.Scaling{Kind: checkpoint.ScalingYaRN, Factor: 4, BetaFast: 5, BetaSlow: 0.5, OriginalPositions: 64,
+				AttentionFactor: 0.9}})
+		})},
+		variant{name: "frequency factors", kind: f32, config: with(func(c *checkpoint.Config) {
+			rope(c, checkpoint.RoPE{Theta: 100, Dim: 16, Neighbours: true, Scaling: checkpoint.Scaling{Factors: []float32{1, 1, 1.5, 2, 3, 4, 8, 8}}})
+		})},
 		variant{name: "rope by layer", kind: f32, config: with(func(c *checkpoint.Config) {
 			c.RoPE[1] = checkpoint.RoPE{Theta: 30, Dim: 8, Neighbours: true, Scaling: checkpoint.Scaling{Factor: 1}}
 		})},
@@ -65,15 +80,32 @@ func variants() []variant {
 			c.Activation, c.FFN = checkpoint.GELUTanh, 128
 		}), bound: bf16Difference},
 		variant{name: "MLX 4 bits, biases", kind: all(weightKind{nn.WeightBF16, 4, 32}), config: biased, bound: bf16Difference},
+		variant{name: "MLX of all kinds", config: wide(llama()), kind: func(r checkpoint.Role, layer int) weightKind {
+			i := int(r) + layer + 1
+			return weightKind{[]nn.WeightType{nn.WeightF32, nn.WeightF16, nn.WeightBF16}[i%3], []int{4, 6, 8}[i/3%3], []int{32, 64, 128}[i%3]}
+		}},
+		variant{name: "MLX 4 bits, output in BF16", config: llama(), kind: func(r checkpoint.Role, _ int) weightKind {
+			if r == checkpoint.Output {
+				return plain(nn.WeightBF16)
+			}
+			return weightKind{nn.WeightBF16, 4, 32}
+		}},
 		variant{name: "mixed numbers", config: llama(), kind: func(r checkpoint.Role, layer int) weightKind {
 			return plain([]nn.WeightType{nn.WeightF32, nn.WeightF16, nn.WeightBF16, nn.WeightQ8_0}[(int(r)+layer+1)%4])
 		}},
 	)
+	for _, scale := range []nn.WeightType{nn.WeightF32, nn.WeightF16, nn.WeightBF16} {
+		for _, bits := range []int{4, 6, 8} {
+			if bits != 4 || scale != nn.WeightBF16 {
+				list = append(list, variant{name: fmt.Sprintf("MLX %d bits, %v", bits, scale), kind: all(weightKind{scale, bits, 32}), config: llama()})
+			}
+		}
+	}
 	for _, w := range nn.WeightTypes() {
 		c := llama()
 		if w.Block().Values() == 256 {
 			c = wide(c)
-			c.Layers = 1
+			c.Layers, c.RoPE = 1, c.RoPE[:1]
 		}
 		list = append(list, variant{name: w.String(), kind: all(plain(w)), config: c})
 	}
@@ -83,7 +115,8 @@ func variants() []variant {
 // Every part of a configuration and every type of weights: the logits after a prompt that is read in tiles, and after steps, are
 // those of the model in float64.
 func TestVariants(t *testing.T) {
-	const tileRows, prompt, steps = 5, 12, 4
+	const tileRows, prompt, steps = 9, 20, 3 // tiles of 9, 9 and 2 tokens
+	rt := openRuntimeFor(t)
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
 			f := newFake(t, v.config, v.kind)
@@ -94,7 +127,7 @@ func TestVariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := openFake(t, f, settings{sequences: 1, longest: prompt, n: steps + 1, tileRows: tileRows})
+			m := openFake(t, rt, f, settings{sequences: 1, longest: prompt, n: steps + 1, tileRows: tileRows})
 			r, tokens := rand.New(rand.NewPCG(1, 1)), make([]uint32, prompt)
 			for i := range tokens {
 				tokens[i] = r.Uint32N(uint32(f.config.Vocab))

@@ -79,23 +79,24 @@ func (l *loader) bank(m checkpoint.Matrix) (w matrix, size int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	tiles := l.rt.Device().SIMDMatrix
 	switch m.Type {
 	case nn.WeightF32:
 		var b nn.DenseBank[float32]
 		b, err = denseBank[float32](data, m)
-		w = plainMatrix[nn.DenseBank[float32]]{b, m.Rows, m.Cols}
+		w = plainMatrix[nn.DenseBank[float32]]{b, m.Rows, m.Cols, tiles}
 	case nn.WeightF16:
 		var b nn.DenseBank[half.Float16]
 		b, err = denseBank[half.Float16](data, m)
-		w = plainMatrix[nn.DenseBank[half.Float16]]{b, m.Rows, m.Cols}
+		w = plainMatrix[nn.DenseBank[half.Float16]]{b, m.Rows, m.Cols, tiles}
 	case nn.WeightBF16:
 		var b nn.DenseBank[half.BFloat16]
 		b, err = denseBank[half.BFloat16](data, m)
-		w = plainMatrix[nn.DenseBank[half.BFloat16]]{b, m.Rows, m.Cols}
+		w = plainMatrix[nn.DenseBank[half.BFloat16]]{b, m.Rows, m.Cols, tiles}
 	default:
 		var b nn.BlockBank
 		b, err = nn.NewBlockBank(m.Type.Block(), data, m.Rows, m.Cols)
-		w = plainMatrix[nn.BlockBank]{b, m.Rows, m.Cols}
+		w = plainMatrix[nn.BlockBank]{b, m.Rows, m.Cols, tiles}
 	}
 	return w, data.Len(), err
 }
@@ -108,21 +109,34 @@ func denseBank[T nn.Float](data runtime.Slice[uint8], m checkpoint.Matrix) (nn.D
 	return nn.NewDenseBank(numbers, m.Rows, m.Cols)
 }
 
-// affine is a matrix in MLX's format.
+// affine is a matrix in MLX's format. Its three tensors are copied: kernels read the codes by 8 bytes, and scales in pairs.
 func (l *loader) affine(m checkpoint.Matrix) (matrix, int, error) {
 	format := quant.AffineFormat{Bits: m.Affine.Bits, GroupSize: m.Affine.GroupSize, Scale: scaleType(m.Affine.ScaleType)}
 	a := quant.Affine{Format: format, Rows: m.Rows, Cols: m.Cols, Weight: m.Affine.Weight, Scales: m.Affine.Scales, Biases: m.Affine.Biases}
-	size := len(a.Weight) + len(a.Scales) + len(a.Biases)
-	q, err := a.Q4MLX()
-	if err != nil {
-		return nil, 0, err
-	}
-	bank, err := nn.UploadQ4MLX(l.rt, q)
+	bank, err := nn.UploadAffine(l.rt, a)
 	if err != nil {
 		return nil, 0, err
 	}
 	l.release = append(l.release, bank.Release)
-	return q4Matrix{bank}, size, nil
+	size := len(a.Weight) + len(a.Scales) + len(a.Biases)
+	if format.Bits != 4 || format.Scale != quant.ScaleBF16 {
+		return affineMatrix{bank}, size, nil
+	}
+	q, err := a.Q4MLX()
+	if err != nil {
+		return nil, 0, err
+	}
+	pairs, err := runtime.SliceOf(l.rt, q.ScalesBiases)
+	if err != nil {
+		return nil, 0, err
+	}
+	l.release = append(l.release, pairs.Release)
+	codes, err := runtime.As[uint32](bank.Weight().View())
+	if err != nil {
+		return nil, 0, err
+	}
+	q4, err := nn.NewQ4MLXBank(codes, pairs, m.Rows, m.Cols, format.GroupSize)
+	return q4Matrix{q4, affineMatrix{bank}}, size, err
 }
 
 func scaleType(t nn.WeightType) quant.ScaleType {

@@ -31,9 +31,8 @@ func (x activation) slice(i, j int) activation {
 	return activation{f32: x.f32.Slice(i, j)}
 }
 
-// matrix is a weight matrix on the device, [rows][cols], in one of the formats that there are.
+// matrix is a weight matrix on the device, in one of the formats that there are.
 type matrix interface {
-	size() (rows, cols int)
 	// lookup makes out[t] = scale * row ids[t], for each of the tokens.
 	lookup(p *runtime.Pass, out runtime.Slice[float32], ids runtime.Slice[uint32], tokens int, scale float32) error
 	// few multiplies with up to maxSequences vectors, y[i] = matrix * x[i]. Each result has the bits that it has alone.

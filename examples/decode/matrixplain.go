@@ -9,9 +9,8 @@ import (
 type plainMatrix[B nn.RowExactBank] struct {
 	bank       B
 	rows, cols int
+	tiles      bool // the device has simdgroup matrices, which products of many vectors use
 }
-
-func (w plainMatrix[B]) size() (rows, cols int) { return w.rows, w.cols }
 
 func (w plainMatrix[B]) lookup(p *runtime.Pass, out runtime.Slice[float32], ids runtime.Slice[uint32], tokens int, scale float32) error {
 	return nn.EmbedLookup(p, out, w.bank, ids, tokens, scale)
@@ -22,8 +21,11 @@ func (w plainMatrix[B]) few(p *runtime.Pass, y runtime.Slice[float32], x activat
 }
 
 func (w plainMatrix[B]) many(p *runtime.Pass, y runtime.Slice[float32], x activation, n int) error {
-	for i := 0; i < n; i += maxSequences {
-		j := min(n, i+maxSequences)
+	if w.tiles && n > nn.MaxRowExactVectors {
+		return nn.GEMMWeights(p, y, w.bank, x.f32, n)
+	}
+	for i := 0; i < n; i += nn.MaxRowExactRows {
+		j := min(n, i+nn.MaxRowExactRows)
 		if err := w.few(p, y.Slice(i*w.rows, j*w.rows), x.slice(i*w.cols, j*w.cols), j-i); err != nil {
 			return err
 		}

@@ -119,9 +119,12 @@ func same(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
+// firstLayer is how far the first layer's cache of tiles may be from that of steps: they add up the same products in another order.
+const firstLayer = 1e-5
+
 // A prompt that is read in tiles leaves what one leaves that is read token by token: the same state and next token, and in
-// the caches as much, up to where the prompt ends. The first layer's cache has the same bits, since products with several
-// vectors have; what comes after attention differs by its roundings. Direct and replayed tiles agree to the bit.
+// the caches as much, up to where the prompt ends. Behind the first layer roundings to bfloat16 make small differences larger.
+// Direct and replayed tiles agree to the bit.
 func TestTilesLikeSteps(t *testing.T) {
 	const window, capacity = 14, 45
 	dir := copyModel(t)
@@ -133,7 +136,6 @@ func TestTilesLikeSteps(t *testing.T) {
 	if testing.Short() {
 		lengths = []int{1, 9, 34}
 	}
-	ways := ways
 	for _, n := range lengths {
 		prompt := longPrompt(t, n)
 		want := afterPrompt(t, m, prompt, nil)
@@ -160,15 +162,15 @@ func TestTilesLikeSteps(t *testing.T) {
 				if !same(c.direct, c.rep) {
 					t.Errorf("%d tokens: %s of layer %d differ, direct and replayed", n, c.name, i)
 				}
-				if i == 0 && !same(c.direct, c.steps) {
-					t.Errorf("%d tokens: %s of the first layer differ from those of steps", n, c.name)
-				}
 				for j, v := range c.direct {
 					switch {
 					case j >= used && math.Float32bits(v) != math.Float32bits(float32(math.NaN())):
 						t.Fatalf("%d tokens: %s of layer %d: position %d was written", n, c.name, i, j/m.kvStride())
 					case j < used:
 						worst = max(worst, math.Abs(float64(v-c.steps[j])))
+						if d := math.Abs(float64(v - c.steps[j])); i == 0 && d > firstLayer {
+							t.Fatalf("%d tokens: %s of the first layer differ from those of steps by %g", n, c.name, d)
+						}
 						if v != v {
 							t.Fatalf("%d tokens: %s of layer %d: position %d is not a number", n, c.name, i, j/m.kvStride())
 						}

@@ -187,3 +187,46 @@ func TestRunRows(t *testing.T) {
 		}
 	}
 }
+
+// In formats of every family, the logits of texts that are decoded at once have the bits that they have alone.
+func TestRowsToTheBit(t *testing.T) {
+	const n, steps = 3, 2
+	names := []string{"MLX of all kinds", "MLX 4 bits, biases", "MLX 4 bits, output in BF16", "mixed numbers", "Q6_K", "YaRN"}
+	if testing.Short() {
+		names = names[3:4]
+	}
+	rt := openRuntimeFor(t)
+	for _, v := range variants() {
+		if !slices.Contains(names, v.name) {
+			continue
+		}
+		f := newFake(t, v.config, v.kind)
+		prompts := [][]uint32{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {5}, {30, 31, 32}}
+		all := rowLogits(t, rt, f, prompts, steps)
+		for i := range n {
+			single := rowLogits(t, rt, f, prompts[i:i+1], steps)
+			if got := all[i*v.config.Vocab : (i+1)*v.config.Vocab]; !same(got, single) {
+				t.Errorf("%s: text %d has other logits among others", v.name, i)
+			}
+		}
+	}
+}
+
+// rowLogits are the logits of texts after some steps.
+func rowLogits(t *testing.T, rt *runtime.Runtime, f *fake, prompts [][]uint32, steps int) []float32 {
+	t.Helper()
+	m := openFake(t, rt, f, settings{sequences: len(prompts), longest: 11, n: steps + 1})
+	last, err := m.readPrompts(context.Background(), replayed, prompts)
+	for range steps {
+		if err == nil {
+			last, err = m.submit(replayed)
+		}
+	}
+	if err == nil {
+		err = last.Wait(context.Background())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readLogits(t, m)
+}
