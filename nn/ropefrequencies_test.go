@@ -146,7 +146,7 @@ func TestRoPEYaRN(t *testing.T) {
 		// 128 ln(32768/(64 pi)) / (2 ln 1e6) = 23.597, 128 ln(32768/(2 pi)) / (2 ln 1e6) = 39.65
 		{"Qwen2.5", 1e6, 128, RoPEYaRN{Factor: 4, OriginalPositions: 32768}, 23, 40, 0.1*math.Log(4) + 1},
 		// 64 ln(4096/(64 pi)) / (2 ln 150000) = 8.09, 64 ln(4096/(2 pi)) / (2 ln 150000) = 17.40, which no whole number replaces
-		{"gpt-oss", 150000, 64, RoPEYaRN{Factor: 32, BetaFast: 32, BetaSlow: 1, OriginalPositions: 4096, Exact: true}, 8.092779115512402, 17.39802450158856, 0.1*math.Log(32) + 1},
+		{"gpt-oss", 150000, 64, RoPEYaRN{Factor: 32, OriginalPositions: 4096, Exact: true}, 8.092779115512402, 17.39802450158856, 0.1*math.Log(32) + 1},
 		// 64 ln(4096/(64 pi)) / (2 ln 1e4) = 10.47, 64 ln(4096/(2 pi)) / (2 ln 1e4) = 22.51
 		{"DeepSeek-V2", 1e4, 64, RoPEYaRN{Factor: 40, BetaFast: 32, BetaSlow: 1, OriginalPositions: 4096, MScale: 0.707, MScaleAllDim: 0.707}, 10, 23, 1},
 		{"mscales", 1e4, 64, RoPEYaRN{Factor: 40, OriginalPositions: 4096, MScale: 1, MScaleAllDim: 0.5}, 10, 23, (0.1*math.Log(40) + 1) / (0.05*math.Log(40) + 1)},
@@ -156,8 +156,8 @@ func TestRoPEYaRN(t *testing.T) {
 		{"shorter", 1e4, 64, RoPEYaRN{Factor: 0.5, OriginalPositions: 4096}, 10, 23, 1},
 		// Every pair of a small head turns less than 32 times in 64 positions: the ramp starts at the first.
 		{"short texts", 1e4, 16, RoPEYaRN{Factor: 2, OriginalPositions: 64}, 0, 3, 0.1*math.Log(2) + 1},
-		// Nothing but the last of a head of 8: 4 ln(2e9/(64 pi)) / ln 100 = 14.0, beyond the seven elements behind the first.
-		{"long texts", 100, 8, RoPEYaRN{Factor: 2, BetaFast: 1e6, OriginalPositions: 2e9}, 5, 7, 0.1*math.Log(2) + 1},
+		// 8 ln(2e9/(2 pi 2e7)) / (2 ln 100) = 2.40, and 17.0 for one turn, beyond the seven elements behind the first.
+		{"long texts", 100, 8, RoPEYaRN{Factor: 2, BetaFast: 2e7, OriginalPositions: 2e9}, 2, 7, 0.1*math.Log(2) + 1},
 		// 8 ln(100/(64 pi)) / (2 ln 10) = -1.2, 8 ln(100/(32 pi)) / (2 ln 10) = -0.009: the ends meet at 0, and a thousandth of a
 		// pair keeps them apart.
 		{"one pair", 10, 8, RoPEYaRN{Factor: 2, BetaSlow: 16, OriginalPositions: 100}, 0, 0.001, 0.1*math.Log(2) + 1},
@@ -208,7 +208,7 @@ func TestRoPEFactors(t *testing.T) {
 	if _, factor := nearFrequencies(t, "LongRoPE", p, want, more(1)); factor != float32(math.Sqrt(1+5.0/12)) { // ln 32 / ln 4096
 		t.Error(factor)
 	}
-	for name, s := range map[string]RoPEFactors{"short": {Factor: 1}, "shorter": {Factor: 0.5}, "plain": {}, "given": {Factor: 32, AttentionFactor: 1}} {
+	for name, s := range map[string]RoPEFactors{"short": {Factor: 1, OriginalPositions: 4096}, "shorter": {Factor: 0.5, OriginalPositions: 4096}, "plain": {}, "given": {Factor: 32, AttentionFactor: 1}} {
 		s.Factors = factors
 		p.Scaling = s
 		if _, factor := nearFrequencies(t, name, p, want, more(1)); factor != 1 {

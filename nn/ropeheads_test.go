@@ -158,7 +158,13 @@ func TestRMSQKVRoPERecorded(t *testing.T) {
 	twin(t, rt, s.targets(), append(scalars, scalar{slot: 11, u: 5}), constant, func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
 		return UnsafeRMSQKVRoPE(p, a, 5, bind)
 	})
+	// Queries alone, and a factor of 1, are no options: the scalars are those of the kernel without.
 	only := s.queries()
+	only.AttentionFactor = 1
+	alone := []scalar{{slot: 6, u: 2}, {slot: 7, u: 3}, {slot: 8}, {slot: 9, u: 64}, {slot: 10, u: 32}, {slot: 13, f: ropeEps, float: true}, {slot: 19}}
+	twin(t, rt, s.targets(), alone, func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, only, s.a.Position) }, func(p *runtime.Pass, bind func(*runtime.ScalarBinder) error) error {
+		return UnsafeRMSQKVRoPEPosBuf(p, only, s.a.Position, bind)
+	})
 	replays(t, rt, s.targets(), vary, func(p *runtime.Pass) error { return RMSQKVRoPEPosBuf(p, only, s.a.Position) })
 }
 
