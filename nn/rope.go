@@ -146,6 +146,8 @@ func rmsQKVRoPEKVStore[E Float](fn string, p *runtime.Pass, a *QKVRoPE[E], bind 
 //
 //	freq[p] = theta^(-2p / headDim) / factor,  p < rotaryDim / 2
 //
+// [RoPEParameters] have the scalings that models are made with, and the roundings of the code that trained them.
+//
 // theta is the base (10,000 in most models), factor the linear scaling of positions (1 for none; Gemma 3's larger models
 // have 8 in their global layers). headDim and rotaryDim are even, rotaryDim at most headDim.
 func RoPEInverseFrequencies(theta float64, headDim, rotaryDim int, factor float64) ([]float32, error) {
