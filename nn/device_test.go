@@ -67,7 +67,7 @@ func layer(t testing.TB, rt *runtime.Runtime) (step func(p *runtime.Pass) error,
 		}
 		weights[i] = newBuffer(t, rt, normals(r, n, 0.3))
 	}
-	freq, err := RoPEInverseFrequencies(10000, d, d, 1)
+	freq, _, err := RoPEParameters{Theta: 10000, RotaryDim: d}.InverseFrequencies()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func newRope(t testing.TB, rt *runtime.Runtime, r *rand.Rand, c ropeCase) *ropeS
 		s.scale = 1
 	}
 	qn, kn := c.t*c.hq*c.d, c.t*c.hkv*c.d
-	freq, err := RoPEInverseFrequencies(10000, c.d, c.rotary, 1)
+	freq, _, err := RoPEParameters{Theta: 10000, RotaryDim: c.rotary, Dim: c.d}.InverseFrequencies()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,51 +239,4 @@ func TestRMSQKVRoPEKVStoreRefuses(t *testing.T) {
 	if err := ValidateRMSQKVRoPEKVStore(nil, s.a); err == nil {
 		t.Error("no runtime: not refused")
 	}
-}
-
-func TestRoPEInverseFrequencies(t *testing.T) {
-	for _, c := range []struct {
-		theta, factor float64
-		d, rotary     int
-	}{{10000, 1, 128, 128}, {1e6, 1, 128, 128}, {1e6, 8, 256, 256}, {10000, 1, 64, 16}, {500000, 1, 2, 2}, {10000, 1, 64, 0}} {
-		got, err := RoPEInverseFrequencies(c.theta, c.d, c.rotary, c.factor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := oracle.InverseFrequencies(c.theta, c.d, c.rotary/2)
-		if len(got) != len(want) {
-			t.Fatal(len(got), len(want))
-		}
-		for i := range want {
-			if got[i] != float32(want[i]/c.factor) {
-				t.Errorf("%+v: frequency %d: %v, want %v", c, i, got[i], want[i])
-			}
-		}
-	}
-	for name, c := range map[string]struct {
-		theta, factor float64
-		d, rotary     int
-	}{
-		"theta":     {0, 1, 64, 64},
-		"theta ":    {math.Inf(1), 1, 64, 64},
-		"theta  ":   {math.NaN(), 1, 64, 64},
-		"theta   ":  {1e-300, 1, 64, 64}, // frequencies overflow
-		"factor":    {10000, 0, 64, 64},
-		"factor ":   {10000, math.NaN(), 64, 64},
-		"headDim":   {10000, 1, 0, 0},
-		"headDim ":  {10000, 1, 7, 4},
-		"rotaryDim": {10000, 1, 64, 66}, "rotaryDim ": {10000, 1, 64, 3}, "rotaryDim  ": {10000, 1, 64, -2},
-	} {
-		_, err := RoPEInverseFrequencies(c.theta, c.d, c.rotary, c.factor)
-		if e, ok := err.(*runtime.Error); !ok || e.Func != "nn.RoPEInverseFrequencies" || len(e.Arg) == 0 || e.Arg != trim(name) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func trim(s string) string {
-	for len(s) > 0 && s[len(s)-1] == ' ' {
-		s = s[:len(s)-1]
-	}
-	return s
 }

@@ -185,7 +185,6 @@ func TestRMSNorm(t *testing.T) {
 }
 
 func TestRoPE(t *testing.T) {
-	near(t, []float64{1, 0.1, 0.01}, InverseFrequencies(10000, 8, 3), 1e-15)
 	// A quarter turn of pair (0, 2); pair (1, 3) is beyond rotaryDim.
 	head := []float64{1, 2, 3, 4}
 	RoPE(head, []float64{math.Pi / 4}, 2, 2)

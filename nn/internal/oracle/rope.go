@@ -2,15 +2,6 @@ package oracle
 
 import "math"
 
-// InverseFrequencies are the angular speeds of rotary position embedding: theta^(−2p/dim) for p = 0 … n−1.
-func InverseFrequencies(theta float64, dim, n int) []float64 {
-	out := make([]float64, n)
-	for p := range out {
-		out[p] = math.Pow(theta, -2*float64(p)/float64(dim))
-	}
-	return out
-}
-
 // Pairing says which elements of a head turn together.
 type Pairing int
 
