@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // What a Hugging Face folder can have wrong, with the words of the error that name it.
@@ -232,10 +234,46 @@ func FuzzFolderConfig(f *testing.F) {
 	})
 }
 
+// tinyTokenizer is a SentencePiece model of five pieces.
+func tinyTokenizer() []byte {
+	message := func(out []byte, number protowire.Number, fields []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(out, number, protowire.BytesType), fields)
+	}
+	integer := func(out []byte, number protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(out, number, protowire.VarintType), v)
+	}
+	var out []byte
+	for i, text := range []string{"<unk>", "▁", "a", "b", "ab"} {
+		kind := uint64(1)
+		if i == 0 {
+			kind = 2
+		}
+		out = message(out, 1, integer(message(nil, 1, []byte(text)), 3, kind))
+	}
+	out = message(out, 2, integer(nil, 3, 2))
+	return message(out, 3, integer(integer(nil, 3, 0), 4, 0))
+}
+
+// newTinyFolder is a model so small that a fuzzer gets through it.
+func newTinyFolder(t testing.TB, model string) *folder {
+	t.Helper()
+	f := newFolder(t, model)
+	for _, name := range []string{"hidden_size", "head_dim", "intermediate_size", "num_attention_heads", "num_key_value_heads"} {
+		f.config[name] = 2
+	}
+	f.config["vocab_size"] = 5
+	f.tensors = map[string]*data{}
+	f.addTensors(t)
+	f.files[sentencepieceFile] = &fstest.MapFile{Data: tinyTokenizer()}
+	return f
+}
+
 // A whole folder: its configuration, its weights and its tokenizer.
 func FuzzOpenFolder(f *testing.F) {
 	for _, model := range []string{"gemma3_text", "qwen3"} {
-		dir := newFolder(f, model).fs(f)
+		folder := newTinyFolder(f, model)
+		folder.mustOpen(f)
+		dir := folder.fs(f)
 		f.Add(dir[configFile].Data, dir["model.safetensors"].Data, dir[sentencepieceFile].Data)
 	}
 	f.Fuzz(func(t *testing.T, config, weights, tok []byte) {
