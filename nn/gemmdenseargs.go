@@ -157,7 +157,7 @@ func (d *dense) launch(p *runtime.Pass, kernel string, constants uint32) *runtim
 	}
 	for i := constTransA; i <= constX; i++ {
 		switch v, number := d.constant(i); {
-		case constants&constantBit(i) == 0:
+		case constants>>(i-constTransA)&1 == 0:
 		case number:
 			l.ConstantUint32(i, v)
 		default:
@@ -188,16 +188,27 @@ const (
 	constX
 )
 
-func constantBit(i int) uint32 { return 1 << (i - constTransA) }
-
-// The function constants that kernels have: all of them those of what follows the sums.
+// Sets of function constants, a bit for each in that order.
 const (
-	constantsOfEpilogue   = 1<<(constHasC-constTransA) | 1<<(constHasBias-constTransA) | 1<<(constAct-constTransA) | 1<<(constOut-constTransA)
-	constantsOfGEMVTrans  = constantsOfEpilogue | 1<<(constWideB-constTransA)
-	constantsOfGEMV       = constantsOfGEMVTrans | 1<<(constWideA-constTransA)
-	constantsOfGEMM       = constantsOfGEMV | 1<<(constTransA-constTransA) | 1<<(constTransB-constTransA)
-	constantsOfGEMMBlocks = constantsOfEpilogue | 1<<(constWideA-constTransA) | 1<<(constX-constTransA)
-	constantsOfGEMMMixed  = constantsOfGEMMBlocks | 1<<(constWideB-constTransA)
+	hasTransA uint32 = 1 << iota
+	hasTransB
+	hasWideA
+	hasWideB
+	hasC
+	hasBias
+	hasAct
+	hasOut
+	hasX
+)
+
+// What the kernels have: all of them what follows the sums.
+const (
+	constantsOfEpilogue   = hasC | hasBias | hasAct | hasOut
+	constantsOfGEMVTrans  = constantsOfEpilogue | hasWideB
+	constantsOfGEMV       = constantsOfGEMVTrans | hasWideA
+	constantsOfGEMM       = constantsOfGEMV | hasTransA | hasTransB
+	constantsOfGEMMBlocks = constantsOfEpilogue | hasWideA | hasX
+	constantsOfGEMMMixed  = constantsOfGEMMBlocks | hasWideB
 )
 
 // constant is the value of a function constant for the product; a bool that holds is 1.
@@ -231,7 +242,7 @@ func (d *dense) specialization(kernel string, constants uint32) runtime.Speciali
 	s := runtime.Specialization{Kernel: kernel}
 	for i := constTransA; i <= constX; i++ {
 		switch v, number := d.constant(i); {
-		case constants&constantBit(i) == 0:
+		case constants>>(i-constTransA)&1 == 0:
 		case number:
 			s.Constants = append(s.Constants, runtime.ConstantUint32(i, v))
 		default:
