@@ -3784,25 +3784,44 @@ INGOT_FUNC void ingot_weights_stage(thread const ingot_blocks_tile<W, SIDE>& s, 
     }
 }
 
-// Weights that are numbers of type T, and x: both with any start and any number of columns.
+// Weights that are numbers of type T, and x: both with any start and any number of columns. If there are whole steps, and all rows
+// start at multiples of four elements, a thread copies four columns of some rows of both.
 template <typename T, uint SIDE>
 struct ingot_numbers_tile {
     enum { side = SIDE };
+    ingot_x_rows<SIDE> x;
+    device const T* row[8 / SIDE];
     bool wide_x;
     bool wide_w;
 };
 
 template <typename T, uint SIDE>
-INGOT_FUNC void ingot_weights_begin(thread ingot_numbers_tile<T, SIDE>& s, device const uchar*, device const uchar*, uint, uint, uint K,
-                                    uint, uint, uint) {
+INGOT_FUNC void ingot_weights_begin(thread ingot_numbers_tile<T, SIDE>& s, device const uchar* x, device const uchar* w, uint M, uint N, uint K,
+                                    uint row0, uint col0, uint tid) {
     s.wide_x = ingot_dense_rows(ingot_dense_wide_a, K, 0u);
     s.wide_w = ingot_dense_rows(ingot_dense_wide_b, K, 0u);
+    ingot_weights_begin_x(s.x, x, M, K, row0, tid);
+#pragma unroll
+    for (uint i = 0u; i < 8u / SIDE; i++) {
+        uint row = min(col0 + tid / 8u + i * (8u * SIDE), N - 1u);
+        s.row[i] = (device const T*)w + (ulong(row) * ulong(K) + ulong(tid % 8u * 4u));
+    }
 }
 
 template <typename T, uint SIDE>
 INGOT_FUNC void ingot_weights_stage(thread const ingot_numbers_tile<T, SIDE>& s, threadgroup float* to_x, threadgroup float* to_w,
                                     device const uchar* x, device const uchar* w, uint M, uint N, uint K, uint row0, uint col0, uint k0,
                                     uint tid) {
+    if (s.wide_x && s.wide_w && K % uint(INGOT_GEMM_WEIGHTS_STEP) == 0u) {
+        typedef vec<T, 4> T4;
+        ingot_weights_stage_x(s.x, to_x, k0, tid);
+        to_w += tid / 8u * uint(INGOT_GEMM_WEIGHTS_LD) + tid % 8u * 4u;
+#pragma unroll
+        for (uint i = 0u; i < 8u / SIDE; i++) {
+            *(threadgroup float4*)(to_w + i * (8u * SIDE * uint(INGOT_GEMM_WEIGHTS_LD))) = float4(*(device const T4*)(s.row[i] + ulong(k0)));
+        }
+        return;
+    }
     ingot_weights_stage_any_x<SIDE>(to_x, x, M, K, row0, k0, s.wide_x, tid);
     ingot_gemm_stage<float, T, INGOT_GEMM_WEIGHTS_COLS, INGOT_GEMM_WEIGHTS_STEP, INGOT_GEMM_WEIGHTS_LD, 64u * SIDE>(
         to_w, (device const T*)w, N, K, col0, k0, s.wide_w, tid);

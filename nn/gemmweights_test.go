@@ -170,8 +170,8 @@ func TestGEMMWeightsKeepsBits(t *testing.T) {
 func testGEMMWeightsOfNumbers[T, U Float](t *testing.T, rt *runtime.Runtime) {
 	t.Helper()
 	r := source(1060)
-	const m, n = 37, 35
-	for _, k := range []int{36, 45} {
+	const m, n = 37, 66
+	for _, k := range []int{36, 45, 64} {
 		x, w := elementsOf[T](normals(r, m*k+4, 1)), elementsOf[U](normals(r, n*k+4, 1))
 		in, weights := newBuffer(t, rt, x), newBuffer(t, rt, w)
 		for _, shift := range [][2]int{{0, 0}, {1, 0}, {0, 3}, {2, 2}} {

@@ -62,6 +62,7 @@ func workOfPrompt(t testing.TB, wt WeightType, n, k, m, atOnce int) (work prompt
 // A prompt's product reads and decodes weights once for a tile of rows: in two tiles of 64 it reads twice what it does in one,
 // and far less than the row-exact products do for 16 rows or for one at a time, in fewer instructions.
 func TestGEMMWeightsSharesDecoding(t *testing.T) {
+	numbersOnly(t)
 	const n, k, m = 64, 512, 64
 	for _, wt := range WeightTypes() {
 		tile, two := workOfPrompt(t, wt, n, k, m, 0), workOfPrompt(t, wt, n, k, 2*m, 0)
