@@ -26,6 +26,8 @@ type loader struct {
 	files    map[int]runtime.Slice[uint8] // mapped; the zero Slice for one that cannot be
 	unmapped bool                         // copy everything
 	loaded   func(bytes int64)            // is told of each matrix
+	inPlace  int64                        // bytes of matrices that stay in their files
+	copied   int64                        // and of those that do not
 }
 
 // vector is a vector on the device.
@@ -119,6 +121,7 @@ func (l *loader) affine(m checkpoint.Matrix) (matrix, int, error) {
 	}
 	l.release = append(l.release, bank.Release)
 	size := len(a.Weight) + len(a.Scales) + len(a.Biases)
+	l.copied += int64(size)
 	if format.Bits != 4 || format.Scale != quant.ScaleBF16 {
 		return affineMatrix{bank}, size, nil
 	}
@@ -154,8 +157,10 @@ func scaleType(t nn.WeightType) quant.ScaleType {
 // bytes is the memory of a matrix: that of its file, or a copy.
 func (l *loader) bytes(m checkpoint.Matrix) (runtime.Slice[uint8], error) {
 	if s, ok := l.inFile(m); ok {
+		l.inPlace += int64(s.Len())
 		return s, nil
 	}
+	l.copied += int64(len(m.Data))
 	s, err := runtime.SliceOf(l.rt, m.Data)
 	if err == nil {
 		l.release = append(l.release, s.Release)

@@ -72,7 +72,7 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, m.release()) }()
-	fmt.Fprintf(stderr, "model:   %s\ndevice:  %s\nlibrary: %s\n\n", src.Name, rt.Device().Name, rt.LibraryOrigin())
+	fmt.Fprintf(stderr, "model:   %s\nweights: %s\ndevice:  %s\nlibrary: %s\n\n", src.Name, m.weights.where(), rt.Device().Name, rt.LibraryOrigin())
 
 	if o.check {
 		return check(ctx, m, src, j, stdout)

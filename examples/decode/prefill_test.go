@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/nn"
 	"github.com/ingot-metal/ingot/runtime"
 )
@@ -310,81 +308,4 @@ func TestTilesWithChecks(t *testing.T) {
 	if !slices.Equal(tokens[0], tokens[1]) || len(tokens[0]) != 2 {
 		t.Errorf("%v and %v", tokens[0], tokens[1])
 	}
-}
-
-// BenchmarkPrompt reads prompts in tiles and token by token, and reports how many times as much the latter takes: of time,
-// and, on the software device, of instructions and of bytes moved.
-func BenchmarkPrompt(b *testing.B) {
-	for _, n := range []int{8, 32, 128} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			_, m := open(b, "", one(n, 1))
-			prompt := longPrompt(b, n)
-			var tiles, steps time.Duration
-			for b.Loop() {
-				tiles += readingTime(b, m, prompt, true)
-				steps += readingTime(b, m, prompt, false)
-			}
-			b.ReportMetric(float64(steps)/float64(tiles), "time-ratio")
-			b.ReportMetric(0, "ns/op")
-			tilesWork, stepsWork := readingWork(b, prompt, true), readingWork(b, prompt, false)
-			b.ReportMetric(stepsWork[0]/tilesWork[0], "instructions-ratio")
-			b.ReportMetric(stepsWork[1]/tilesWork[1], "bytes-ratio")
-		})
-	}
-}
-
-func readingTime(b *testing.B, m *model, prompt []uint32, tiles bool) time.Duration {
-	b.Helper()
-	ctx, first := context.Background(), 0
-	if tiles {
-		first = len(prompt) - 1
-	}
-	if err := m.start(0, prompt, first); err != nil {
-		b.Fatal(err)
-	}
-	begin := time.Now()
-	var last runtime.Submission
-	var err error
-	if tiles {
-		last, err = m.read(ctx, replayed, len(prompt))
-	} else {
-		last, err = m.burst(ctx, replayed, len(prompt))
-	}
-	if err == nil {
-		err = last.Wait(ctx)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return time.Since(begin)
-}
-
-// readingWork is how many instructions and bytes a software device takes for a prompt.
-func readingWork(b *testing.B, prompt []uint32, tiles bool) (work [2]float64) {
-	b.Helper()
-	src, err := openSource("")
-	if err != nil {
-		b.Fatal(err)
-	}
-	dev := soft.New(soft.Options{Counts: true})
-	defer dev.Release()
-	rt, err := runtime.Open(runtime.WithDevice(dev))
-	if err != nil {
-		b.Fatal(err)
-	}
-	m, err := newModel(rt, src.Config, src, one(len(prompt), 1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	readingTime(b, m, prompt, tiles)
-	for _, k := range soft.Stats(dev).Kernels {
-		work[0] += float64(k.Instructions)
-		for slot := range k.Read {
-			work[1] += float64(k.Read[slot] + k.Written[slot])
-		}
-	}
-	if err := errors.Join(m.release(), rt.Close(), src.Close()); err != nil {
-		b.Error(err)
-	}
-	return work
 }

@@ -13,6 +13,8 @@ type weights struct {
 	finalNorm         runtime.Slice[float32]
 	layers            []layer
 	narrow            bool // all matrices that are multiplied with are q4Matrix: activations are bfloat16
+
+	inPlace, copied int64 // bytes of matrices that the device reads in their files, and of those that were copied
 }
 
 // layer is a layer's weights and caches. Vectors that a model does not have are zero Slices.
@@ -55,7 +57,7 @@ func (l *loader) loadWeights(c *checkpoint.Config, sequences, positions int) wei
 	}
 	l.shareRotary(c, w.layers)
 	if l.err == nil {
-		w.narrow = w.allQ4()
+		w.narrow, w.inPlace, w.copied = w.allQ4(), l.inPlace, l.copied
 	}
 	return w
 }
@@ -103,4 +105,12 @@ func (w *weights) allQ4() bool {
 		}
 	}
 	return true
+}
+
+// where says where the weights are.
+func (w *weights) where() string {
+	if w.inPlace == 0 {
+		return megabytes(w.copied) + ", copied"
+	}
+	return fmt.Sprintf("%s, %s of it in mapped files", megabytes(w.inPlace+w.copied), megabytes(w.inPlace))
 }
