@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -165,4 +166,32 @@ func TestAffineCodes(t *testing.T) {
 		}
 		refused(t, bad.Validate(), "AffineCodes.Validate", sentinel, part)
 	}
+}
+
+// FuzzAffinePlane: whatever words come, there is an error or a valid matrix that converts to row-major order and back.
+func FuzzAffinePlane(f *testing.F) {
+	f.Add(64, 64, make([]byte, 2048), make([]byte, 256))
+	f.Add(64, 128, bytes.Repeat([]byte{0x5a, 0x12}, 2048), bytes.Repeat([]byte{0x80, 0x3f}, 256))
+	f.Add(64, 64, make([]byte, 2048), bytes.Repeat([]byte{0x80, 0x7f}, 128))
+	f.Add(-64, 1<<40, []byte{1}, []byte(nil))
+	f.Fuzz(func(t *testing.T, rows, cols int, plane, metadata []byte) {
+		words := func(b []byte) (w []uint32) {
+			for i := 0; i+4 <= len(b); i += 4 {
+				w = append(w, binary.LittleEndian.Uint32(b[i:]))
+			}
+			return w
+		}
+		p := AffinePlane{rows, cols, words(plane), words(metadata)}
+		a, err := p.Affine()
+		if (err == nil) != (p.Validate() == nil) {
+			t.Fatal(err, p.Validate())
+		}
+		if err != nil {
+			return
+		}
+		back, err := a.Plane()
+		if err != nil || !slices.Equal(back.Plane, p.Plane) || !slices.Equal(back.Metadata, p.Metadata) {
+			t.Fatal("came back changed", err)
+		}
+	})
 }
