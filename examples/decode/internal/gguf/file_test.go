@@ -183,6 +183,7 @@ func TestReadRefuses(t *testing.T) {
 		{set("u8", gguftest.Raw{Type: 9, Data: []byte{77, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}}), "the type of its values is 77"},
 		{set("u8", gguftest.Raw{Type: 9, Data: []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}}), `"u8": the number of its values is 72057594037927936`},
 		{set("u8", gguftest.Raw{Type: 9, Data: []byte{8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}}), "the number of its values is 65536, which the"},
+		{set("u8", gguftest.Raw{Type: 9, Data: []byte{10, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0}}), "the number of its values is 200, which the"}, // of 8 bytes each
 		{set("u8", gguftest.Raw{Type: 8, Data: []byte{0, 0, 0, 0, 0, 0, 0, 128}}), "a string has 9223372036854775808 bytes"},
 		{set("u8", gguftest.Raw{Type: 8, Data: []byte{0, 0, 16, 0, 0, 0, 0, 0}}), `"u8": truncated: 1048576 bytes are needed`},
 		{set("u8", gguftest.Raw{Type: 7, Data: []byte{2}}), "a truth value is 2"},
