@@ -203,7 +203,7 @@ func TestAffineDequantize(t *testing.T) {
 		}
 	}
 	// Ties of float32 that the sum in float64 would miss.
-	for _, c := range []struct{ scale, bias float32 }{{1, 0x1p-60}, {1, -0x1p-60}, {0x1p-70, 1 + 0x1p-23}, {-0x1p-70, 1 + 0x1p-23}, {0x1p-24, 1}, {0x1.000002p-24, 1}, {0x1.fffffep-24, -1}, {0x1p127, -0x1p127}, {0, -0.0}} {
+	for _, c := range []struct{ scale, bias float32 }{{1, 0x1p-60}, {1, -0x1p-60}, {0x1p-70, 1 + 0x1p-23}, {-0x1p-70, 1 + 0x1p-23}, {0x1p-24, 1}, {0x1.000002p-24, 1}, {0x1.fffffep-24, -1}, {0x1p127, -0x1p127}, {0, float32(math.Copysign(0, -1))}} {
 		for _, code := range []byte{0, 1, 3, 15, 63, 255} {
 			want, _ := new(big.Float).SetPrec(400).Add(new(big.Float).SetPrec(400).Mul(big.NewFloat(float64(c.scale)), big.NewFloat(float64(code))), big.NewFloat(float64(c.bias))).Float32()
 			if got := affineWeight(c.scale, code, c.bias); got != want {
