@@ -130,9 +130,9 @@ func TestTilesLikeSteps(t *testing.T) {
 	s := one(capacity, 1)
 	s.tileRows = 32
 	_, m := open(t, dir, s)
-	lengths := []int{1, 9, 33, capacity}
+	lengths := []int{1, 34, capacity}
 	if testing.Short() {
-		lengths = []int{1, 9, 34}
+		lengths = []int{1, 34}
 	}
 	for _, n := range lengths {
 		prompt := longPrompt(t, n)

@@ -14,12 +14,11 @@ import (
 	"github.com/ingot-metal/ingot/runtime"
 )
 
-// alone are the texts that a model writes one by one, in some way and with seeds that go on.
+// alone are the texts that a model writes one by one, with seeds that go on.
 func alone(t *testing.T, path string, prompts [][]uint32, n, tileRows int, s sampling) (texts []text) {
 	t.Helper()
+	_, m := open(t, path, settings{sequences: 1, longest: longestOf(prompts), n: n, sampled: !s.greedy(), tileRows: tileRows})
 	for i, p := range prompts {
-		single := settings{sequences: 1, longest: len(p), n: n, sampled: !s.greedy(), tileRows: tileRows}
-		_, m := open(t, path, single)
 		own := s
 		own.seed += uint64(i)
 		r, err := m.generate(context.Background(), [][]uint32{p}, replayed, own.samplers(m), nothing)
@@ -29,6 +28,13 @@ func alone(t *testing.T, path string, prompts [][]uint32, n, tileRows int, s sam
 		texts = append(texts, r.texts[0])
 	}
 	return texts
+}
+
+func longestOf(prompts [][]uint32) (n int) {
+	for _, p := range prompts {
+		n = max(n, len(p))
+	}
+	return n
 }
 
 // sameTexts compares texts that were decoded at once with those that were decoded alone.
@@ -69,17 +75,13 @@ func TestRowsLikeSingles(t *testing.T) {
 			for _, p := range []string{"Once upon a time", "Lena had five", "Once upon a time", "A"} {
 				prompts = append(prompts, src.encode(p))
 			}
-			n := 8
+			n := 6
 			if testing.Short() {
 				n = 4
 			}
 			for _, s := range []sampling{{topP: 1}, {temperature: 1.2, topK: 30, topP: 0.95, seed: 11}} {
 				want := alone(t, path, prompts, n, 4, s)
-				longest := 0
-				for _, p := range prompts {
-					longest = max(longest, len(p))
-				}
-				_, m := open(t, path, settings{sequences: len(prompts), longest: longest, n: n, sampled: !s.greedy(), tileRows: 4})
+				_, m := open(t, path, settings{sequences: len(prompts), longest: longestOf(prompts), n: n, sampled: !s.greedy(), tileRows: 4})
 				for _, w := range ways {
 					r, err := m.generate(context.Background(), prompts, w, s.samplers(m), nothing)
 					if err != nil {
@@ -101,24 +103,16 @@ func TestMostRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	const n = 5
+	const n = 4
 	s := sampling{temperature: 2, topP: 1, seed: 3}
-	prompt := src.encode("Once")
-	_, single := open(t, dir, settings{sequences: 1, longest: len(prompt), n: n, sampled: true})
-	var want []text
+	prompts := slices.Repeat([][]uint32{src.encode("Once")}, maxSequences)
+	want := alone(t, dir, prompts, n, 0, s)
 	ends := map[nn.DecodeStatus]int{}
-	for i := range maxSequences {
-		own := s
-		own.seed += uint64(i)
-		r, err := single.generate(context.Background(), [][]uint32{prompt}, replayed, own.samplers(single), nothing)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want = append(want, r.texts[0])
-		ends[r.texts[0].end]++
+	for _, w := range want {
+		ends[w.end]++
 	}
-	_, m := open(t, dir, settings{sequences: maxSequences, longest: len(prompt), n: n, sampled: true})
-	r, err := m.generate(context.Background(), slices.Repeat([][]uint32{prompt}, maxSequences), replayed, s.samplers(m), nothing)
+	_, m := open(t, dir, settings{sequences: maxSequences, longest: longestOf(prompts), n: n, sampled: true})
+	r, err := m.generate(context.Background(), prompts, replayed, s.samplers(m), nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
