@@ -107,6 +107,7 @@ var affineFaults = []fault{
 	{File: "qmm_affine.metal", What: "groups of 32 in the kernel for 64",
 		Old: "ingot_affine_tile<2, 2, 64>(", New: "ingot_affine_tile<2, 2, 32>(", Tests: affineCodesTests},
 
+	// Without its simdgroup barriers this kernel computes the same on the software device, whose matrix operations are of all lanes at once.
 	{File: "qmm_affine_plane.metal", What: "vectors past the last are read",
 		Old: "    if (row < p.M) {", New: "    if (true) {", Tests: affinePlaneTests},
 	{File: "qmm_affine_plane.metal", What: "sums of vectors that are not rounded",
@@ -117,10 +118,6 @@ var affineFaults = []fault{
 		Old: "ingot_affine_bf16_pair(both & 15u, both >> 16u & 15u)", New: "ingot_affine_bf16_pair(both >> 16u & 15u, both & 15u)", Tests: affinePlaneTests},
 	{File: "qmm_affine_plane.metal", What: "the second half of a run in the place of the first",
 		Old: "j / 2u * 8u + c * 2u", New: "(1u - j / 2u) * 8u + c * 2u", Tests: affinePlaneTests},
-	{File: "qmm_affine_plane.metal", What: "codes are used before they are there",
-		Old: "        simdgroup_barrier(mem_flags::mem_threadgroup);\n        simdgroup_float8x8 sum[2];", New: "        simdgroup_float8x8 sum[2];", Tests: affinePlaneTests},
-	{File: "qmm_affine_plane.metal", What: "sums are used before they are there",
-		Old: "        simdgroup_barrier(mem_flags::mem_threadgroup);\n        uint meta", New: "        uint meta", Tests: affinePlaneTests},
 	{File: "qmm_affine_plane.metal", What: "scale and bias exchanged",
 		Old: "float scale = as_type<float>(meta << 16u);\n        float bias = as_type<float>(meta & 0xffff0000u);", New: "float bias = as_type<float>(meta << 16u);\n        float scale = as_type<float>(meta & 0xffff0000u);", Tests: affinePlaneTests},
 	{File: "qmm_affine_plane.metal", What: "results past the last vector are stored",
