@@ -129,7 +129,7 @@ func (m *model) generate(ctx context.Context, prompts [][]uint32, w way, sampler
 
 // takeTokens takes the tokens that the device chooses. Nothing is written to the device; they are read from lists there.
 func (m *model) takeTokens(ctx context.Context, r *result, begin time.Time, emit func(sequence int, id uint32) error) error {
-	left, err := m.take(r, emit)
+	_, err := m.take(r, emit)
 	r.first = time.Since(begin)
 	for steps := 1; err == nil && r.running(); {
 		from := time.Now()
@@ -141,6 +141,7 @@ func (m *model) takeTokens(ctx context.Context, r *result, begin time.Time, emit
 		if err = last.Wait(ctx); err != nil {
 			return err
 		}
+		var left int
 		left, err = m.take(r, emit)
 		steps = burstFor(time.Since(from)/time.Duration(steps), left)
 	}
