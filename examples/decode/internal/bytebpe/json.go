@@ -50,6 +50,7 @@ type part struct {
 	Invert      bool   `json:"invert"`
 	PrefixSpace bool   `json:"add_prefix_space"`
 	UseRegex    *bool  `json:"use_regex"`
+	Individual  bool   `json:"individual_digits"`
 
 	Single []struct {
 		SpecialToken *struct {
@@ -205,8 +206,10 @@ func (p *part) split() (Split, error) {
 		return 0, errors.New("pre_tokenizer: add_prefix_space is true, which is not supported")
 	case len(steps) == 0 && regex:
 		return SplitGPT2, nil
+	case len(steps) == 1 && regex && steps[0].Type == "Digits" && steps[0].Individual:
+		return SplitSmolLM, nil
 	case len(steps) != 1 || regex || steps[0].Type != "Split":
-		return 0, errors.New("pre_tokenizer is neither ByteLevel nor Split and ByteLevel: nothing else is supported")
+		return 0, errors.New("pre_tokenizer is neither ByteLevel, nor single Digits or a Split and ByteLevel: nothing else is supported")
 	case steps[0].Invert || steps[0].Behavior != "Isolated":
 		return 0, fmt.Errorf("pre_tokenizer: Split has behavior %.40q and invert %t: only Isolated without invert is supported", steps[0].Behavior, steps[0].Invert)
 	}

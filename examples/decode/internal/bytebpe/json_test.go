@@ -61,6 +61,17 @@ func TestParseGPT2(t *testing.T) {
 	require.Empty(t, m.Begin())
 }
 
+// SmolLM's: single digits, then as GPT-2.
+func TestParseSmolLM(t *testing.T) {
+	d := document()
+	d["pre_tokenizer"] = map[string]any{"type": "Sequence", "pretokenizers": []any{
+		map[string]any{"type": "Digits", "individual_digits": true}, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+	}}
+	m, err := Parse(marshal(t, d))
+	require.NoError(t, err)
+	require.Equal(t, SplitSmolLM, m.split)
+}
+
 func TestParseRefuses(t *testing.T) {
 	type object = map[string]any
 	model := func(key string, value any) func(object) {

@@ -1,5 +1,5 @@
-// Package bytebpe turns text into the token ids of a byte-level byte-pair encoding and back: the tokenizers of GPT-2, Llama 3
-// and Qwen.
+// Package bytebpe turns text into the token ids of a byte-level byte-pair encoding and back: the tokenizers of GPT-2, Llama 3,
+// Qwen and SmolLM.
 //
 // Text is cut at added tokens, such as <|im_end|>, and between them into words by rules like those of English spelling (Split).
 // A word begins as its bytes. Of all neighbours that a merge rule joins, the pair whose rule comes first is joined, the

@@ -16,6 +16,7 @@ const (
 	SplitGPT2 Split = iota
 	SplitLlama3
 	SplitQwen2
+	SplitSmolLM // GPT-2's between single digits
 )
 
 // rules are the names of the rules in GGUF files, and their regular expressions in tokenizer.json.
@@ -25,6 +26,7 @@ var rules = [...]struct{ name, expression string }{
 		`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	SplitQwen2: {"qwen2", `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}` +
 		`| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	SplitSmolLM: {"smollm", `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?=\p{N})|\s+(?!\S)|\s+`},
 }
 
 func (s Split) valid() bool { return int(s) < len(rules) }
@@ -75,23 +77,13 @@ func (s Split) words(text string, yield func(word string)) {
 
 // word is the length of the first word of a text that is not empty.
 func (s Split) word(text string) int {
-	if n := contraction(text, s != SplitGPT2); n > 0 {
+	if s == SplitGPT2 || s == SplitSmolLM {
+		return s.wordGPT2(text)
+	}
+	if n := contraction(text, true); n > 0 {
 		return n
 	}
 	first, size := utf8.DecodeRuneInString(text)
-	if s == SplitGPT2 {
-		rest := 0 // where what follows a space begins
-		if first == ' ' {
-			rest = 1
-		}
-		for _, kind := range []func(rune) bool{unicode.IsLetter, unicode.IsNumber, isSign} {
-			if n := run(text[rest:], kind); n > 0 {
-				return rest + n
-			}
-		}
-		return spaces(text)
-	}
-
 	before := 0 // of one character that may stand before letters
 	if !unicode.IsLetter(first) && !unicode.IsNumber(first) && first != '\r' && first != '\n' {
 		before = size
@@ -117,6 +109,34 @@ func (s Split) word(text string) int {
 	// Space up to its last line break.
 	if last := strings.LastIndexAny(text[:run(text, unicode.IsSpace)], "\r\n"); last >= 0 {
 		return last + 1
+	}
+	return spaces(text)
+}
+
+func (s Split) wordGPT2(text string) int {
+	if n := contraction(text, false); n > 0 {
+		return n
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	if s == SplitSmolLM && unicode.IsNumber(first) {
+		return size
+	}
+	rest := 0 // where what follows a space begins
+	if first == ' ' {
+		rest = 1
+	}
+	kinds := []func(rune) bool{unicode.IsLetter, isSign, unicode.IsNumber}
+	if s == SplitSmolLM { // space before a number is a word of its own
+		kinds = kinds[:2]
+		n := run(text, unicode.IsSpace)
+		if next, _ := utf8.DecodeRuneInString(text[n:]); n > 0 && unicode.IsNumber(next) {
+			return n
+		}
+	}
+	for _, kind := range kinds {
+		if n := run(text[rest:], kind); n > 0 {
+			return rest + n
+		}
 	}
 	return spaces(text)
 }

@@ -46,6 +46,12 @@ func TestSplit(t *testing.T) {
 			require.Equal(t, strings.Split(strings.ReplaceAll(want, "\u2423", " "), "|"), cut(s, c.text), "%s: %q", s, c.text)
 		}
 	}
+	for text, want := range map[string]string{
+		"in 2024": "in| |2|0|2|4", "a  1b": "a|  |1|b", "  x 1\n": " | x| |1|\n", "it's 5's": "it|'s| |5|'s", "$1.50": "$|1|.|5|0", "a   ": "a|   ",
+		"\u2167\u00bd": "\u2167|\u00bd", "I'LL": "I|'|LL",
+	} {
+		require.Equal(t, strings.Split(want, "|"), cut(SplitSmolLM, text), "%q", text)
+	}
 }
 
 func TestSplitNames(t *testing.T) {
@@ -58,7 +64,7 @@ func TestSplitNames(t *testing.T) {
 		require.Equal(t, s, same)
 	}
 	_, err := SplitNamed("tekken")
-	require.EqualError(t, err, `text is to be cut into words by "tekken": known are the rules gpt-2, llama-bpe, qwen2`)
+	require.EqualError(t, err, `text is to be cut into words by "tekken": known are the rules gpt-2, llama-bpe, qwen2, smollm`)
 	require.Equal(t, "Split(9)", Split(9).String())
 	require.Empty(t, Split(9).Expression())
 }
