@@ -18,91 +18,145 @@ import (
 	"github.com/ingot-metal/ingot/nn"
 )
 
-const (
-	marginThatCounts = 0.1  // logits of two tokens that are closer may change places in bfloat16
-	meanDifference   = 0.02 // of the first step's logits
+// goldenModel is a model with a golden file, and how well the device agrees with it.
+type goldenModel struct {
+	name, path string  // below the shared data; the embedded model without one
+	margin     float64 // logits of two tokens that are closer may change places
+	mean       float64 // allowed difference of the first step's logits
+}
+
+// The embedded model's activations are bfloat16, those of the one that is stored in bfloat16 are float32.
+var (
+	goldenQ4     = goldenModel{"q4", "", 0.1, 0.02}
+	goldenBF16   = goldenModel{"bf16", "data/tiny-gemma3/config.json", 1e-4, 2e-5}
+	goldenModels = []goldenModel{goldenQ4, goldenBF16}
 )
+
+// folder is where the model is: "" for the embedded one.
+func (g goldenModel) folder(t *testing.T) string {
+	if g.path == "" {
+		return ""
+	}
+	return filepath.Dir(testenv.Shared(t, g.path))
+}
+
+// open opens the model for its golden texts, of which short tests take the first.
+func (g goldenModel) open(t *testing.T) (golden, *model) {
+	dir := os.DirFS(embeddedModel)
+	if g.path != "" {
+		dir = os.DirFS(g.folder(t))
+	}
+	file, longest := readGolden(t, dir), 0
+	if testing.Short() {
+		file.Cases = file.Cases[:1]
+	}
+	for _, c := range file.Cases {
+		longest = max(longest, len(c.all()))
+	}
+	_, m := open(t, g.folder(t), one(longest, 1))
+	return file, m
+}
+
+// agreement counts choices that are as the golden file has them.
+type agreement struct {
+	goldenModel
+	clear, agree, unclear int
+	worstMean             float64
+}
+
+// choice compares the choice of the token at a place of a golden text.
+func (a *agreement) choice(t *testing.T, c goldenCase, at int, got uint32) {
+	t.Helper()
+	if c.Margins[at] <= a.margin {
+		a.unclear++
+		return
+	}
+	a.clear++
+	if got == c.Generated[at] {
+		a.agree++
+		return
+	}
+	t.Errorf("%q, token %d: got %d, want %d, margin %g", c.Prompt, at, got, c.Generated[at], c.Margins[at])
+}
+
+// logits compares the logits of the first token after a prompt.
+func (a *agreement) logits(t *testing.T, c goldenCase, got []float64) {
+	t.Helper()
+	mean := 0.0
+	for j, want := range c.FirstLogits {
+		mean += math.Abs(got[j]-want) / float64(len(got))
+	}
+	a.worstMean = max(a.worstMean, mean)
+	if !(mean <= a.mean) {
+		t.Errorf("%q: mean difference of the first logits %g, allowed is %g", c.Prompt, mean, a.mean)
+	}
+}
+
+func (a *agreement) log(t *testing.T) {
+	t.Helper()
+	t.Logf("%d of %d clear choices agree (%d more have a margin of at most %g); worst mean difference of first logits %.3g",
+		a.agree, a.clear, a.unclear, a.margin, a.worstMean)
+}
 
 // Every position of every golden text is fed with what the golden file says came before. Wherever the golden file's choice
 // is clear, the device makes the same one.
 func TestTeacherForced(t *testing.T) {
-	g := readGolden(t, os.DirFS(embeddedModel))
-	longest := 0
-	for _, c := range g.Cases {
-		longest = max(longest, len(c.all()))
+	for _, g := range goldenModels {
+		t.Run(g.name, func(t *testing.T) {
+			file, m := g.open(t)
+			a := agreement{goldenModel: g}
+			for i, c := range file.Cases {
+				if i > 0 && g.path != "" {
+					break // tiles take all texts
+				}
+				teacherForced(t, m, c, &a)
+			}
+			a.log(t)
+		})
 	}
-	_, m := open(t, "", one(longest, 1))
-	plain, agree, unclear := 0, 0, 0
-	worst, worstMean := 0.0, 0.0
-	for i, c := range g.Cases {
-		if i > 0 && testing.Short() {
+}
+
+func teacherForced(t *testing.T, m *model, c goldenCase, a *agreement) {
+	if err := m.start(0, c.all(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for position := range len(c.all()) - 1 {
+		if err := m.program.Run(); err != nil {
+			t.Fatal(err)
+		}
+		at := position - len(c.PromptIDs) + 1 // in the continuation
+		if at > 8 && testing.Short() {
 			break
 		}
-		mean := 0.0
-		if err := m.start(0, c.all(), 0); err != nil {
+		if at < 0 {
+			continue
+		}
+		if at == 0 {
+			a.logits(t, c, capped(m, readLogits(t, m)))
+		}
+		var choice [1]uint32
+		if err := m.choice.Read(choice[:]); err != nil {
 			t.Fatal(err)
 		}
-		for position := range len(c.all()) - 1 {
-			if err := m.program.Run(); err != nil {
-				t.Fatal(err)
-			}
-			at := position - len(c.PromptIDs) + 1 // in the continuation
-			if at > 8 && testing.Short() {
-				break
-			}
-			if at < 0 {
-				continue
-			}
-			if at == 0 {
-				for j, got := range capped(m, readLogits(t, m)) {
-					d := math.Abs(got - c.FirstLogits[j])
-					worst, mean = max(worst, d), mean+d/float64(len(c.FirstLogits))
-				}
-			}
-			var choice [1]uint32
-			if err := m.choice.Read(choice[:]); err != nil {
-				t.Fatal(err)
-			}
-			switch same := choice[0] == c.Generated[at]; {
-			case c.Margins[at] <= marginThatCounts:
-				unclear++
-			case same:
-				plain, agree = plain+1, agree+1
-			default:
-				plain++
-				t.Errorf("%q, token %d: got %d, want %d, margin %g", c.Prompt, at, choice[0], c.Generated[at], c.Margins[at])
-			}
-		}
-		worstMean = max(worstMean, mean)
-		t.Logf("%-24q mean difference of the first step's logits %.4f", c.Prompt, mean)
-		if mean > meanDifference {
-			t.Errorf("%q: mean difference %g, allowed is %g", c.Prompt, mean, meanDifference)
-		}
-		states, err := m.progress()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if state := states[0]; state.Status != nn.DecodeRunning || (!testing.Short() && int(state.Position) != len(c.all())-1) || state.Produced != 0 {
-			t.Errorf("%q: after the text: %+v", c.Prompt, state)
-		}
+		a.choice(t, c, at, choice[0])
 	}
-	t.Logf("%d of %d clear choices agree (%d more have a margin of at most %g); logits of first steps: worst difference %.4f, worst mean %.4f",
-		agree, plain, unclear, marginThatCounts, worst, worstMean)
+	states, err := m.progress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := states[0]; state.Status != nn.DecodeRunning || (!testing.Short() && int(state.Position) != len(c.all())-1) || state.Produced != 0 {
+		t.Errorf("%q: after the text: %+v", c.Prompt, state)
+	}
 }
 
 // Direct encoding and replay give the same tokens, on all prompts of both golden files. The second model is stored in bfloat16.
 func TestCheck(t *testing.T) {
-	for _, c := range []struct{ name, dir, n string }{
-		{"q4", "", "6"},
-		{"bf16", "data/tiny-gemma3/config.json", "20"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.dir != "" {
-				c.dir = filepath.Dir(testenv.Shared(t, c.dir))
-			}
-			args := []string{"-check", "-n", c.n, "-model", c.dir}
+	for g, n := range map[goldenModel]string{goldenQ4: "6", goldenBF16: "20"} {
+		t.Run(g.name, func(t *testing.T) {
+			dir := g.folder(t)
+			args := []string{"-check", "-n", n, "-model", dir}
 			if testing.Short() {
-				args = []string{"-check", "-n", "5", "-model", c.dir, "-prompt", "Once upon a time"}
+				args = []string{"-check", "-n", "5", "-model", dir, "-prompt", "Once upon a time"}
 			}
 			var out, errs bytes.Buffer
 			if code := run(context.Background(), args, &out, &errs); code != 0 {

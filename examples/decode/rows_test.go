@@ -182,6 +182,47 @@ func TestRunRows(t *testing.T) {
 	}
 }
 
+// What -rows 4 prints are the texts of four runs with the seeds from -seed on.
+func TestRunRowsLikeSingles(t *testing.T) {
+	n := "16"
+	if testing.Short() {
+		n = "3"
+	}
+	tell := func(args ...string) string {
+		var out, errs bytes.Buffer
+		if code := run(context.Background(), append(args, "-n", n), &out, &errs); code != 0 {
+			t.Fatalf("%q: code %d\n%s", args, code, errs.String())
+		}
+		return out.String()
+	}
+	for _, how := range [][]string{nil, {"-temperature", "1", "-top-k", "20", "-direct"}, {"-temperature", "0.9", "-top-p", "0.95"}} {
+		sampled := how != nil
+		seeded := func(seed int, args ...string) []string {
+			if args = append(args, how...); sampled {
+				args = append(args, "-seed", fmt.Sprint(seed))
+			}
+			return args
+		}
+		_, all, _ := strings.Cut(tell(seeded(6, "-rows", "4")...), "--- ")
+		parts := strings.Split(all, "--- ")
+		if len(parts) != 4 {
+			t.Fatalf("%q: %d texts", how, len(parts))
+		}
+		different := map[string]bool{}
+		for i, part := range parts {
+			_, text, _ := strings.Cut(part, "\n")
+			single := tell(seeded(6 + i)...)
+			if strings.TrimSpace(text) != strings.TrimSpace(single) {
+				t.Errorf("%q: text %d is %q, alone %q", how, i, text, single)
+			}
+			different[text] = true
+		}
+		if sampled != (len(different) > 1) {
+			t.Errorf("%q: %d different texts", how, len(different))
+		}
+	}
+}
+
 // In formats of every family, the logits of texts that are decoded at once have the bits that they have alone.
 func TestRowsToTheBit(t *testing.T) {
 	const n, steps = 3, 2
