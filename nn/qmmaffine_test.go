@@ -75,6 +75,7 @@ func TestQMMAffine(t *testing.T) {
 
 // All formats, groups of 256 and 512 too, over more columns than a step of a simdgroup.
 func TestQMMAffineFormats(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(1530)
 	var w worst
 	formats := affineFormats()

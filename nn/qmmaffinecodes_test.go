@@ -11,6 +11,7 @@ import (
 
 // Each kernel in every shape against float64.
 func TestQMMAffineCodes(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(1500)
 	for _, kernel := range QMMAffineKernels() {
 		t.Run(kernel.String(), func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestQMMAffineCodesSameBits(t *testing.T) {
 
 // Packed codes in every shape: right, and byte for byte what bytes give.
 func TestQMMAffinePacked(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(1502)
 	var w worst
 	for i, s := range qmmShapes {

@@ -15,6 +15,7 @@ var planeFormat = quant.AffineFormat{Bits: 4, GroupSize: 64, Scale: quant.ScaleB
 // Every number of vectors up to 32, with one to several tiles of rows and groups: against float64 with the vectors rounded as the first
 // kernel says, within what sums of float32 lose; and against the vectors as they are within what rounding them costs on top.
 func TestQMMAffinePlane(t *testing.T) {
+	numbersOnly(t)
 	rt, r := open(t), source(1510)
 	var w worst
 	for i := range 44 {
