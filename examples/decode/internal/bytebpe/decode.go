@@ -1,15 +1,13 @@
 package bytebpe
 
 import (
-	"unicode/utf8"
-
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
 // decoder holds back the bytes of a character that is not whole yet.
 type decoder struct {
 	m       *Model
-	pending []byte
+	pending tokenizer.Pending
 }
 
 // NewDecoder starts a text.
@@ -21,20 +19,8 @@ func (d *decoder) Next(id uint32) string {
 		return d.Flush()
 	}
 	d.pending = append(d.pending, d.m.texts[id]...)
-	return d.complete(false)
+	return d.pending.Take(false)
 }
 
 // Flush ends the text: bytes of an unfinished character come out as U+FFFD.
-func (d *decoder) Flush() string { return d.complete(true) }
-
-func (d *decoder) complete(end bool) string {
-	var out []byte
-	rest := d.pending
-	for len(rest) > 0 && (end || utf8.FullRune(rest)) {
-		r, n := utf8.DecodeRune(rest)
-		out = utf8.AppendRune(out, r)
-		rest = rest[n:]
-	}
-	d.pending = append(d.pending[:0], rest...)
-	return string(out)
-}
+func (d *decoder) Flush() string { return d.pending.Take(true) }

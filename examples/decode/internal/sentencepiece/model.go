@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
@@ -154,7 +153,7 @@ func (m *Model) Decode(ids []uint32) string {
 // with the last of them.
 type Decoder struct {
 	m       *Model
-	pending []byte
+	pending tokenizer.Pending
 }
 
 // NewDecoder starts a text, or continues one.
@@ -169,7 +168,7 @@ func (d *Decoder) Next(id uint32) string {
 	switch p.kind {
 	case kindByte:
 		d.pending = append(d.pending, p.value)
-		return d.complete(false)
+		return d.pending.Take(false)
 	case kindControl:
 		return d.Flush()
 	case kindUnknown:
@@ -179,17 +178,4 @@ func (d *Decoder) Next(id uint32) string {
 }
 
 // Flush ends the text: bytes of an unfinished character come out as U+FFFD.
-func (d *Decoder) Flush() string { return d.complete(true) }
-
-func (d *Decoder) complete(end bool) string {
-	var out []byte
-	for len(d.pending) > 0 && (end || utf8.FullRune(d.pending)) {
-		r, n := utf8.DecodeRune(d.pending)
-		out = utf8.AppendRune(out, r)
-		d.pending = d.pending[n:]
-	}
-	if len(d.pending) == 0 {
-		d.pending = nil
-	}
-	return string(out)
-}
+func (d *Decoder) Flush() string { return d.pending.Take(true) }
