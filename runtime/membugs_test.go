@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -231,7 +230,7 @@ func TestGoroutinesLeaveNothingInPools(t *testing.T) {
 	}
 	work(2 * flights)
 	settle := func() int {
-		time.Sleep(2 * time.Millisecond)
+		awaitIdle(t, dev)
 		return soft.Stats(dev).Objects
 	}
 	before := settle()

@@ -151,9 +151,6 @@ func TestSoak(t *testing.T) {
 	require.EqualValues(t, steps, end.runtime.Replays)
 
 	require.NoError(t, rt.Close())
-	for late := time.Now().Add(10 * time.Second); goruntime.NumGoroutine() > goroutines && time.Now().Before(late); {
-		time.Sleep(time.Millisecond)
-	}
-	require.LessOrEqual(t, goruntime.NumGoroutine(), goroutines)
+	awaitGoroutines(t, goroutines)
 	require.Zero(t, soft.Stats(dev).Goroutines)
 }

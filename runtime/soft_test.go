@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func softDevice(t testing.TB, o soft.Options) mtl.Device {
 	before := objc.LiveObjects()
 	dev := soft.New(o)
 	t.Cleanup(func() {
+		awaitIdle(t, dev)
 		if n := soft.Stats(dev).Objects; n != 0 {
 			t.Errorf("%d objects of the device are left", n)
 		}
@@ -46,6 +48,29 @@ func softDevice(t testing.TB, o soft.Options) mtl.Device {
 		}
 	})
 	return dev
+}
+
+// awaitIdle waits until nothing runs on the device: what ends late, such as a command buffer that hung until the device was removed,
+// must not let go of its objects while the next test counts its own.
+func awaitIdle(t testing.TB, dev mtl.Device) {
+	t.Helper()
+	eventually(t, func() bool { return soft.Stats(dev).Goroutines == 0 }, "goroutines of the device")
+}
+
+// awaitGoroutines waits until there are no more goroutines than before.
+func awaitGoroutines(t testing.TB, before int) {
+	t.Helper()
+	eventually(t, func() bool { return goruntime.NumGoroutine() <= before }, "more goroutines than before")
+}
+
+func eventually(t testing.TB, f func() bool, otherwise string) {
+	t.Helper()
+	for late := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Error(otherwise)
+			return
+		}
+	}
 }
 
 func softRuntime(t testing.TB, o soft.Options, opts ...Option) (*Runtime, mtl.Device) {
@@ -360,14 +385,14 @@ func TestSoftwareFaults(t *testing.T) {
 		require.ErrorContains(t, err, "removed")
 	})
 	t.Run("hang and removal", func(t *testing.T) {
-		rt, dev := softRuntime(t, soft.Options{}, WithTimeout(50*time.Millisecond))
+		rt, dev := softRuntime(t, soft.Options{}, WithTimeout(300*time.Millisecond))
 		x, err := NewSlice[uint32](rt, 16)
 		require.NoError(t, err)
 		require.NoError(t, soft.Inject(dev, soft.Faults{Hang: 1}))
 		err = rt.Run(func(p *Pass) error { return run(p, x) })
 		require.ErrorIs(t, err, ErrTimeout)
 		require.NoError(t, soft.Remove(dev)) // which ends the command buffer, so that Close can release it
-		time.Sleep(20 * time.Millisecond)
+		awaitIdle(t, dev)
 		require.NoError(t, rt.Close())
 	})
 	t.Run("library", func(t *testing.T) {

@@ -279,8 +279,8 @@ func TestHang(t *testing.T) {
 	stuck.EncodeSignalEvent(event.Event, 1)
 	stuck.Commit()
 	behind.Commit()
+	waitFor(t, "the first to begin", func() bool { return stuck.Status() == mtl.CommandBufferStatusScheduled })
 	require.False(t, event.WaitUntilSignaledValue(1, 20))
-	require.Equal(t, mtl.CommandBufferStatusScheduled, stuck.Status())
 	require.Equal(t, mtl.CommandBufferStatusCommitted, behind.Status())
 	blocked := make(chan struct{})
 	go func() {
