@@ -18,14 +18,14 @@ import (
 //
 // out must not overlap the table or ids. Deterministic: each element is the product of weight and scale, rounded once.
 // Errors: ErrScalar if scale is not finite; ErrShape, ErrLimit, ErrForeign, ErrClosed, ErrOverlap for the rest.
-func EmbedLookup[W RowExactBank](p *runtime.Pass, out runtime.Slice[float32], table W, ids runtime.Slice[uint32], tokens int, scale float32) error {
+func EmbedLookup[W WeightBank](p *runtime.Pass, out runtime.Slice[float32], table W, ids runtime.Slice[uint32], tokens int, scale float32) error {
 	return embedLookup("nn.EmbedLookup", p, out, table.weights(), table.Type(), ids, tokens, scale, nil)
 }
 
 // UnsafeEmbedLookup is [EmbedLookup] with scalars 3 to 6 in the caller's own storage.
 //
 // Unsafe: see the package documentation.
-func UnsafeEmbedLookup[W RowExactBank](p *runtime.Pass, out runtime.Slice[float32], table W, ids runtime.Slice[uint32], tokens int, scale float32,
+func UnsafeEmbedLookup[W WeightBank](p *runtime.Pass, out runtime.Slice[float32], table W, ids runtime.Slice[uint32], tokens int, scale float32,
 	bind func(*runtime.ScalarBinder) error) error {
 	return embedLookup("nn.UnsafeEmbedLookup", p, out, table.weights(), table.Type(), ids, tokens, scale, bind)
 }

@@ -25,7 +25,7 @@ import (
 // weights and rows as float32 numbers. They are not those of [RowExactMatvec], which adds up in another order.
 // Errors: ErrLimit if the device has no simdgroup matrices, which is so before Apple family 7 (there RowExactMatvec multiplies
 // up to 16 rows a call), or allows fewer threads than the tile takes; ErrShape, ErrForeign, ErrClosed, ErrOverlap.
-func GEMMWeights[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int) error {
+func GEMMWeights[O, T Float, W WeightBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
 	return g.gemmWeights("nn.GEMMWeights", p, &b, nil)
@@ -35,7 +35,7 @@ func GEMMWeights[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Slice[O]
 // Alpha 1 and Beta 0.
 //
 // Unsafe: see the package documentation. A smaller m leaves the rows from there on as they are.
-func UnsafeGEMMWeights[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int,
+func UnsafeGEMMWeights[O, T Float, W WeightBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int,
 	bind func(*runtime.ScalarBinder) error) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
@@ -43,7 +43,7 @@ func UnsafeGEMMWeights[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Sl
 }
 
 // ValidateGEMMWeights makes the checks of [GEMMWeights] without encoding anything.
-func ValidateGEMMWeights[O, T Float, W RowExactBank](rt *runtime.Runtime, y runtime.Slice[O], w W, x runtime.Slice[T], m int) error {
+func ValidateGEMMWeights[O, T Float, W WeightBank](rt *runtime.Runtime, y runtime.Slice[O], w W, x runtime.Slice[T], m int) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
 	c := startOn("nn.ValidateGEMMWeights", rt)
@@ -61,7 +61,7 @@ func ValidateGEMMWeights[O, T Float, W RowExactBank](rt *runtime.Runtime, y runt
 // y must not overlap x, w or the bias. It may be exactly e.C; otherwise it must not overlap it. Slots, shapes and
 // determinism are those of GEMMWeights. Errors: those of GEMMWeights, and ErrScalar if Alpha or Beta is not finite or Act is none of
 // the activations.
-func GEMMWeightsEpilogue[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O]) error {
+func GEMMWeightsEpilogue[O, T Float, W WeightBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O]) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
 	g.epilogue(e.Alpha, e.Beta, e.C.View(), e.StrideC, e.Bias.View(), e.Act)
@@ -72,7 +72,7 @@ func GEMMWeightsEpilogue[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.
 // when the call is made: a Beta that is 0 then leaves C out whatever is set later.
 //
 // Unsafe: see the package documentation.
-func UnsafeGEMMWeightsEpilogue[O, T Float, W RowExactBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O],
+func UnsafeGEMMWeightsEpilogue[O, T Float, W WeightBank](p *runtime.Pass, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O],
 	bind func(*runtime.ScalarBinder) error) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
@@ -81,7 +81,7 @@ func UnsafeGEMMWeightsEpilogue[O, T Float, W RowExactBank](p *runtime.Pass, y ru
 }
 
 // ValidateGEMMWeightsEpilogue makes the checks of [GEMMWeightsEpilogue] without encoding anything.
-func ValidateGEMMWeightsEpilogue[O, T Float, W RowExactBank](rt *runtime.Runtime, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O]) error {
+func ValidateGEMMWeightsEpilogue[O, T Float, W WeightBank](rt *runtime.Runtime, y runtime.Slice[O], w W, x runtime.Slice[T], m int, e Epilogue[O]) error {
 	b := w.weights()
 	g := gemmWeightsOf(y, &b, w.Type(), x, m)
 	g.epilogue(e.Alpha, e.Beta, e.C.View(), e.StrideC, e.Bias.View(), e.Act)

@@ -19,7 +19,7 @@ type gemmWeightsCalls[O, T Float] struct {
 	validateEpilogue func(rt *runtime.Runtime, y runtime.Slice[O], x runtime.Slice[T], m int, e Epilogue[O]) error
 }
 
-func gemmWeightsCallsOf[O, T Float, W RowExactBank](w W) gemmWeightsCalls[O, T] {
+func gemmWeightsCallsOf[O, T Float, W WeightBank](w W) gemmWeightsCalls[O, T] {
 	return gemmWeightsCalls[O, T]{
 		func(p *runtime.Pass, y runtime.Slice[O], x runtime.Slice[T], m int) error {
 			return GEMMWeights(p, y, w, x, m)

@@ -7,15 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ingot-metal/ingot/runtime"
-	"github.com/ingot-metal/ingot/runtime/half"
 )
-
-// RowExactBank is a matrix of weights in any block format, or of plain numbers: what the row-exact products multiply with.
-type RowExactBank interface {
-	BlockBank | DenseBank[float32] | DenseBank[half.Float16] | DenseBank[half.BFloat16]
-	weights() weights
-	Type() WeightType
-}
 
 // RowExactMatvec multiplies matrices with up to 16 vectors each, of which every one gives bit for bit the same result as it
 // does alone:
@@ -39,7 +31,7 @@ type RowExactBank interface {
 // No two outputs may overlap: either the vectors of a batch or the batches of a vector lie apart. y must not overlap w or x, from the first
 // element that is used to the last. What lies between rows of y is not written. Errors: ErrShape, ErrLimit (M beyond 16; y
 // reaches 2^32 elements within a batch; more threadgroups than a launch has), ErrForeign, ErrClosed, ErrOverlap.
-func RowExactMatvec[W RowExactBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape) error {
+func RowExactMatvec[W WeightBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape) error {
 	return rowExactMatvec("nn.RowExactMatvec", p, y, w.weights(), w.Type(), x, &s, nil, nil, MaxRowExactRows)
 }
 
@@ -47,14 +39,14 @@ func RowExactMatvec[W RowExactBank](p *runtime.Pass, y runtime.Slice[float32], w
 // runtime.NewScalarBlock that holds [RowExactParams] of [RowExactFor].
 //
 // Unsafe: see the package documentation. Strides reach only as far as memory does.
-func UnsafeRowExactMatvec[W RowExactBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape,
+func UnsafeRowExactMatvec[W WeightBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape,
 	bind func(*runtime.ScalarBinder) error) error {
 	return rowExactMatvec("nn.UnsafeRowExactMatvec", p, y, w.weights(), w.Type(), x, &s, nil, bind, MaxRowExactVectors)
 }
 
 // ValidateRowExactMatvec makes the checks of [RowExactMatvec] without encoding anything, but for those of the number of
 // threadgroups that the device takes.
-func ValidateRowExactMatvec[W RowExactBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape) error {
+func ValidateRowExactMatvec[W WeightBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape) error {
 	c := startOn("nn.ValidateRowExactMatvec", rt)
 	views := w.weights()
 	rowExact(&c, y, &views, w.Type(), x, &s, nil, MaxRowExactRows)
@@ -65,7 +57,7 @@ func ValidateRowExactMatvec[W RowExactBank](rt *runtime.Runtime, y runtime.Slice
 // of simdgroups only.
 //
 // Errors: as there; ErrShape for a schedule that is none; ErrLimit if a kernel takes fewer threads on this device.
-func RowExactMatvecScheduled[W RowExactBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape, how RowExactSchedule) error {
+func RowExactMatvecScheduled[W WeightBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape, how RowExactSchedule) error {
 	return rowExactMatvec("nn.RowExactMatvecScheduled", p, y, w.weights(), w.Type(), x, &s, &how, nil, MaxRowExactRows)
 }
 
@@ -73,14 +65,14 @@ func RowExactMatvecScheduled[W RowExactBank](p *runtime.Pass, y runtime.Slice[fl
 // storage: a block from runtime.NewScalarBlock that holds [RowExactParams].
 //
 // Unsafe: see the package documentation. Strides reach only as far as memory does.
-func UnsafeRowExactMatvecScheduled[W RowExactBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape,
+func UnsafeRowExactMatvecScheduled[W WeightBank](p *runtime.Pass, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape,
 	how RowExactSchedule, bind func(*runtime.ScalarBinder) error) error {
 	return rowExactMatvec("nn.UnsafeRowExactMatvecScheduled", p, y, w.weights(), w.Type(), x, &s, &how, bind, MaxRowExactVectors)
 }
 
 // ValidateRowExactMatvecScheduled makes the checks of [RowExactMatvecScheduled] without encoding anything, but for those of the
 // number of threadgroups and threads that the device takes.
-func ValidateRowExactMatvecScheduled[W RowExactBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape, how RowExactSchedule) error {
+func ValidateRowExactMatvecScheduled[W WeightBank](rt *runtime.Runtime, y runtime.Slice[float32], w W, x runtime.Slice[float32], s RowExactShape, how RowExactSchedule) error {
 	c := startOn("nn.ValidateRowExactMatvecScheduled", rt)
 	views := w.weights()
 	rowExact(&c, y, &views, w.Type(), x, &s, &how, MaxRowExactRows)

@@ -16,7 +16,7 @@ import (
 // rowExactWeights are weights of some type on the device, with the calls that are under test.
 type rowExactWeights struct {
 	t           WeightType
-	bank        any                   // a RowExactBank
+	bank        any                   // a WeightBank
 	o           oracle.Dense[float32] // what the format says they are
 	call        func(p *runtime.Pass, y, x vec32, s RowExactShape) error
 	scheduled   func(p *runtime.Pass, y, x vec32, s RowExactShape, how RowExactSchedule) error
@@ -29,7 +29,7 @@ type rowExactWeights struct {
 	rows        func(i, j int) (rowExactWeights, error) // some of the rows, in the same memory
 }
 
-func rowExactOf[W RowExactBank](rt *runtime.Runtime, w W, o oracle.Dense[float32]) rowExactWeights {
+func rowExactOf[W WeightBank](rt *runtime.Runtime, w W, o oracle.Dense[float32]) rowExactWeights {
 	return rowExactWeights{w.Type(), w, o,
 		func(p *runtime.Pass, y, x vec32, s RowExactShape) error { return RowExactMatvec(p, y, w, x, s) },
 		func(p *runtime.Pass, y, x vec32, s RowExactShape, how RowExactSchedule) error {
@@ -68,7 +68,7 @@ func rowExactOf[W RowExactBank](rt *runtime.Runtime, w W, o oracle.Dense[float32
 	}
 }
 
-func partOf[W RowExactBank](rt *runtime.Runtime, rows func(i, j int) (W, error), i, j int, o oracle.Dense[float32]) (rowExactWeights, error) {
+func partOf[W WeightBank](rt *runtime.Runtime, rows func(i, j int) (W, error), i, j int, o oracle.Dense[float32]) (rowExactWeights, error) {
 	w, err := rows(i, j)
 	return rowExactOf(rt, w, o), err
 }

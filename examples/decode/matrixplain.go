@@ -6,7 +6,7 @@ import (
 )
 
 // plainMatrix is a matrix of plain numbers or in a block format of GGUF files, as it lies in the file.
-type plainMatrix[B nn.RowExactBank] struct {
+type plainMatrix[B nn.WeightBank] struct {
 	bank       B
 	rows, cols int
 	tiles      bool // the device has simdgroup matrices, which products of many vectors use
