@@ -138,10 +138,17 @@ func Argmax(p *runtime.Pass, a ArgmaxArgs) error {
 	if c.err != nil {
 		return c.result()
 	}
-	return v.passes(a.N, func(pass argmaxOne) error {
+	prepare := func(pass argmaxOne) prepared {
 		l := p.Kernel(argmaxKernel)
-		return prepared{l, pass.bind(l, nil)}.dispatch()
-	})
+		return prepared{l, pass.bind(l, nil)}
+	}
+	if ArgmaxPasses(a.N) > 1 {
+		// What is wrong with a later pass must show before the first one is encoded.
+		if err := v.passes(a.N, func(pass argmaxOne) error { return prepare(pass).check() }); err != nil {
+			return err
+		}
+	}
+	return v.passes(a.N, func(pass argmaxOne) error { return prepare(pass).dispatch() })
 }
 
 // UnsafeArgmax is [Argmax] with the scalars of all its passes in the caller's own storage: bind is called for each pass, from

@@ -127,12 +127,11 @@ func flashAttnDecode[E Float](fn string, p *runtime.Pass, out runtime.View, bf16
 		a, b := p.NewLaunch(r.partial), p.NewLaunch(r.reduce)
 		return dispatchAll(prepared{a, r.bindPartial(a, d, partial)}, prepared{b, r.bindReduce(b, bf16, d, reduce)})
 	}
-	if p.Runtime().KernelOrigin(r.reduce) == runtime.OriginNone {
-		if _, err := p.Runtime().Kernel(r.reduce); err != nil {
-			return err
-		}
+	l := p.Kernel(r.reduce)
+	if err := (prepared{l, r.bindReduce(l, bf16, d, nil)}).check(); err != nil {
+		return err
 	}
-	l := p.Kernel(r.partial)
+	l = p.Kernel(r.partial)
 	if err := (prepared{l, r.bindPartial(l, d, nil)}).dispatch(); err != nil {
 		return err
 	}

@@ -45,10 +45,13 @@ type prepared struct {
 
 func (p prepared) dispatch() error { return p.launch.Dispatch(p.grid.groups, p.grid.threads) }
 
+// check is dispatch without encoding anything.
+func (p prepared) check() error { return p.launch.Check(p.grid.groups, p.grid.threads) }
+
 // dispatchAll encodes several launches of their own ([runtime.Pass.NewLaunch]), or none if one of them is refused.
 func dispatchAll(launches ...prepared) error {
 	for _, l := range launches {
-		if err := l.launch.Check(l.grid.groups, l.grid.threads); err != nil {
+		if err := l.check(); err != nil {
 			return err
 		}
 	}

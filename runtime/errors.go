@@ -40,7 +40,7 @@ var (
 // An Error says which argument of which function was refused, what it has and what it needs. Fields that do not apply
 // are empty.
 type Error struct {
-	// Func is the function or method, such as "nn.RMSNormF32" or "Slice.Read".
+	// Func is the function or method, such as "nn.RMSNormF32" or "Slice.Read", or the kernel whose launch was refused.
 	Func string
 	// Arg is the argument or object, such as "out" or "slot 3".
 	Arg string
@@ -135,7 +135,9 @@ func (e *DeviceError) Error() string {
 
 // Is makes every DeviceError an [ErrDevice], and those of command buffers an [ErrTimeout], [ErrOutOfMemory] or
 // [ErrDeviceLost] where Metal's code says so.
-func (e *DeviceError) Is(target error) bool { return target == ErrDevice || e.means(target) }
+func (e *DeviceError) Is(target error) bool {
+	return target == ErrDevice || e != nil && e.means(target)
+}
 
 // errorCell holds the first error that it was given.
 type errorCell struct{ p atomic.Pointer[Error] }

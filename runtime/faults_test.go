@@ -22,6 +22,8 @@ func TestDeviceErrors(t *testing.T) {
 	} {
 		e := &Error{Func: "f", Err: &Error{Err: &DeviceError{Op: "command buffer", Domain: commandBufferDomain, Code: int(code)}}}
 		require.ErrorIs(t, e, ErrDevice)
+		require.ErrorIs(t, (*DeviceError)(nil), ErrDevice)
+		require.NotErrorIs(t, (*DeviceError)(nil), want)
 		for _, kind := range kinds {
 			require.Equal(t, kind == want, errors.Is(e, kind), "code %d, %v", code, kind)
 		}

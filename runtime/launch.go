@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -364,8 +365,10 @@ func (l *Launch) pipeline() (*pipeline, error) {
 // Check is Dispatch without encoding anything. What it accepts, Dispatch accepts, unless memory is released or the device
 // fails meanwhile.
 func (l *Launch) Check(groups, threads Size) error {
-	_, err := l.check(groups, threads, false)
-	return err
+	if _, err := l.check(groups, threads, false); err != nil {
+		return err
+	}
+	return l.p.admits(l)
 }
 
 // Dispatch checks everything and encodes the launch: groups threadgroups of threads threads each. On an error the pass
@@ -389,7 +392,7 @@ func (l *Launch) check(grid, threads Size, exact bool) (*pipeline, error) {
 		return nil, &Error{Func: "Launch.Dispatch", Have: "a nil launch", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
 	}
 	if l.p == nil || !l.p.live() {
-		return nil, &Error{Func: l.name, Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
+		return nil, &Error{Func: cmp.Or(l.name, "Launch.Dispatch"), Arg: "launch", Have: "one of a pass that is over", Need: "a launch of a pass that is being encoded", Err: ErrMisuse}
 	}
 	if l.shut() {
 		return nil, l.err

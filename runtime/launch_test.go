@@ -105,7 +105,7 @@ func TestLaunchRefusals(t *testing.T) {
 			return l.Dispatch(one, one)
 		}},
 		{"empty view", "fill", ErrShape, "empty", func(l *Launch) error { l.Write(0, x.Slice(4, 4).View()); return l.Dispatch(one, one) }},
-		{"zero view", "fill", ErrShape, "the zero View", func(l *Launch) error { l.Write(0, View{}); return l.Dispatch(one, one) }},
+		{"zero view", "fill", ErrShape, "the zero Slice or View", func(l *Launch) error { l.Write(0, View{}); return l.Dispatch(one, one) }},
 		{"bad slice", "fill", ErrShape, "[60:70]", func(l *Launch) error { l.Write(0, x.Slice(60, 70).View()); return l.Dispatch(one, one) }},
 		{"released", "fill", ErrClosed, "released", func(l *Launch) error { l.Write(0, gone.View()); return l.Dispatch(one, one) }},
 		{"no bytes", "fill", ErrLimit, "0 bytes", func(l *Launch) error { l.Bytes(1, nil); return l.Dispatch(one, one) }},

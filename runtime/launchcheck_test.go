@@ -104,9 +104,59 @@ func TestPreparedLaunches(t *testing.T) {
 	require.ErrorIs(t, kept.Check(D1(1), D1(1)), ErrMisuse)
 	require.ErrorIs(t, kept.Dispatch(D1(1), D1(1)), ErrMisuse)
 	require.ErrorIs(t, (*Launch)(nil).Check(D1(1), D1(1)), ErrMisuse)
+	require.ErrorContains(t, (&Launch{}).Check(D1(1), D1(1)), "Launch.Dispatch: launch: have one of a pass that is over")
 	require.ErrorIs(t, (*Pass)(nil).NewLaunch("fill").Dispatch(D1(1), D1(1)), ErrMisuse)
 	called := false
 	over := (*Pass)(nil).NewLaunch("fill")
 	over.Scalars(func(*ScalarBinder) error { called = true; return nil })
 	require.False(t, called)
+}
+
+// Check sees what keeps a pass from memory now, in Dispatch's words.
+func TestCheckMemory(t *testing.T) {
+	rt := new(fake).open(t)
+	s := openStream(t, rt)
+	mapped, lent, failed, pending := mustSlice(t, rt, 4), mustSlice(t, rt, 4), mustSlice(t, rt, 4), mustSlice(t, rt, 4)
+	whole, err := mapped.Map()
+	require.NoError(t, err)
+	defer whole.Unmap()
+	read, err := lent.MapRead()
+	require.NoError(t, err)
+	defer read.Unmap()
+	require.NoError(t, s.FailNextCommit())
+	require.NoError(t, s.Encode(func(p *Pass) error { return fill(p, failed, 7) }))
+	require.ErrorIs(t, s.Wait(t.Context()), ErrDevice)
+	require.NoError(t, s.Close())
+	other := openStream(t, rt)
+
+	check := func(p *Pass, x Slice[uint32], sentinel error) {
+		before := p.Count()
+		l := p.NewLaunch("fill")
+		l.Write(0, x.View())
+		l.Uint32(1, 1)
+		l.Uint32(2, 4)
+		c := l.Check(D1(1), D1(1))
+		require.ErrorIs(t, c, sentinel)
+		require.EqualError(t, l.Dispatch(D1(1), D1(1)), c.Error())
+		require.Equal(t, before, p.Count())
+	}
+	require.NoError(t, rt.Run(func(p *Pass) error {
+		check(p, mapped, ErrBusy)
+		check(p, mapped.Slice(1, 3), ErrBusy)
+		check(p, lent, ErrBusy)
+		check(p, failed, ErrDevice)
+		return nil
+	}))
+	require.NoError(t, other.Encode(func(p *Pass) error {
+		require.NoError(t, fill(p, pending, 1))
+		return rt.Run(func(q *Pass) error {
+			check(q, pending, ErrBusy)
+			return nil
+		})
+	}))
+	// A recording runs nothing: only its replays are refused.
+	prog, err := rt.Record(func(p *Pass) error { return fill(p, mapped, 1) })
+	require.NoError(t, err)
+	require.ErrorIs(t, prog.Run(), ErrBusy)
+	require.NoError(t, prog.Release())
 }

@@ -125,11 +125,8 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 			if bind.use = st.use(b.a, bind.writes(), true); bind.use < 0 {
 				return l.wrong(slot, "memory that was released", "live memory", ErrClosed)
 			}
-			if st.mapped(bind) {
-				return l.wrong(slot, "memory that the host has mapped", "the end of the mapping", ErrBusy)
-			}
-			if e := st.admit(b.a, bind.writes()); e != nil {
-				return l.wrong(slot, e.Have, e.Need, e.Err)
+			if err := st.refuses(l, bind); err != nil {
+				return err
 			}
 			bind.buf = b.a.buf
 		case b.pool != nil:
@@ -173,6 +170,33 @@ func (p *Pass) encode(l *Launch, pl *pipeline, grid, threads Size, exact bool) e
 		}
 	}
 	p.rt.stats.dispatches.Add(1)
+	return nil
+}
+
+// admits says why encode would not take the memory of a launch, in the same words.
+func (p *Pass) admits(l *Launch) error {
+	for rest := l.bound; rest != 0; rest &= rest - 1 {
+		slot := bits.TrailingZeros32(rest)
+		b := &l.binds[slot]
+		if b.kind != kindView {
+			continue
+		}
+		bind := bufferBind{slot: uint8(slot), n: b.n, a: b.a, off: uint64(b.off), access: b.access}
+		if err := p.st.refuses(l, &bind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuses says why the pass cannot take live memory for a launch now.
+func (st *passState) refuses(l *Launch, b *bufferBind) error {
+	if st.mapped(b) {
+		return l.wrong(int(b.slot), "memory that the host has mapped", "the end of the mapping", ErrBusy)
+	}
+	if e := st.admit(b.a, b.writes()); e != nil {
+		return l.wrong(int(b.slot), e.Have, e.Need, e.Err)
+	}
 	return nil
 }
 

@@ -184,7 +184,7 @@ func TestBindRefusals(t *testing.T) {
 		text string
 	}{
 		{"zero from", []Rebinding{Rebind(Slice[uint32]{}, z)}, ErrShape, "from"},
-		{"zero to", []Rebinding{Rebind(x, Slice[uint32]{})}, ErrShape, "the zero View"},
+		{"zero to", []Rebinding{Rebind(x, Slice[uint32]{})}, ErrShape, "the zero Slice or View"},
 		{"zero", []Rebinding{{}}, ErrShape, "no memory"},
 		{"bad from", []Rebinding{Rebind(x.Slice(2, 9), z.Slice(0, 2))}, ErrShape, "from"},
 		{"bad to", []Rebinding{Rebind(x, z.Slice(1, 5))}, ErrShape, "0 <= i <= j"},

@@ -50,7 +50,7 @@ func (v View) invalid() *Error {
 	case v.bad != nil:
 		return v.bad
 	case v.a == nil:
-		return &Error{Func: "View.Valid", Have: "the zero View", Need: "a view of device memory", Err: ErrShape}
+		return &Error{Func: "View.Valid", Have: "the zero Slice or View", Need: "device memory", Err: ErrShape}
 	case v.a.released.Load():
 		return &Error{Func: "View.Valid", Have: "memory that was released", Need: "live memory", Err: ErrClosed}
 	case v.a.rt.closed.Load():
