@@ -12,7 +12,7 @@ import (
 func (m *Model) Encode(text string) []uint32 {
 	var out []uint32
 	for len(text) > 0 {
-		at, id, size := m.findAdded(text)
+		at, id, size := m.added.Find(text)
 		out = m.appendPlain(out, text[:at])
 		if size > 0 {
 			out = append(out, id)
@@ -20,24 +20,6 @@ func (m *Model) Encode(text string) []uint32 {
 		text = text[at+size:]
 	}
 	return out
-}
-
-// findAdded finds the first added token in text, the longest where several begin. Without one it is at the end, of size 0.
-func (m *Model) findAdded(text string) (at int, id uint32, size int) {
-	if len(m.added) == 0 {
-		return len(text), 0, 0
-	}
-	for i := range len(text) {
-		for _, n := range m.addedSizes[text[i]] {
-			if n > len(text)-i {
-				continue
-			}
-			if id, ok := m.added[text[i:i+n]]; ok {
-				return i, id, n
-			}
-		}
-	}
-	return len(text), 0, 0
 }
 
 // appendPlain spells a text without added tokens.

@@ -129,7 +129,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		text := "It's 12 o'clock.\n\n \u20ac"
-		if have := m.Decode(m.Encode(text)); !m.nfc && len(m.added) == 0 && have != text {
+		_, _, marker := m.added.Find(text)
+		if have := m.Decode(m.Encode(text)); !m.nfc && marker == 0 && have != text {
 			t.Fatalf("%q came back as %q", text, have)
 		}
 	})

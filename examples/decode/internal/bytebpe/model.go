@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
 // Limits of what is read. The largest published vocabularies have some 260,000 tokens.
@@ -49,8 +51,7 @@ type Model struct {
 	ids        map[string]uint32
 	bytes      [256]uint32
 	merges     map[[2]uint32]merge
-	added      map[string]uint32
-	addedSizes map[byte][]int // lengths of the added tokens that begin with a byte, longest first
+	added      tokenizer.Markers
 	split      Split
 	wholeWords bool
 	nfc        bool
@@ -92,8 +93,7 @@ func (m *Model) Len() int { return len(m.texts) }
 
 // Token is the id of the added token with that text.
 func (m *Model) Token(text string) (uint32, bool) {
-	id, ok := m.added[text]
-	return id, ok
+	return m.added.ID(text)
 }
 
 // Begin is the tokens that tokenizer.json puts before a text, as <|begin_of_text|>. Encode does not.
@@ -101,8 +101,6 @@ func (m *Model) Begin() []uint32 { return slices.Clone(m.begin) }
 
 // addTokens takes the added tokens, whose texts are not spelled in characters for bytes.
 func (m *Model) addTokens(v Vocabulary) error {
-	m.added = make(map[string]uint32, len(v.Added))
-	m.addedSizes = map[byte][]int{}
 	taken := map[uint32]bool{}
 	for _, a := range v.Added {
 		switch {
@@ -115,17 +113,10 @@ func (m *Model) addTokens(v Vocabulary) error {
 		case taken[a.ID]:
 			return fmt.Errorf("there are two added tokens %d", a.ID)
 		}
-		if first, dup := m.added[a.Text]; dup {
+		if first, added := m.added.Add(a.Text, a.ID); !added {
 			return fmt.Errorf("the added tokens %d and %d are both %.40q", first, a.ID, a.Text)
 		}
-		taken[a.ID] = true
-		m.added[a.Text], m.texts[a.ID], m.control[a.ID] = a.ID, a.Text, a.Control
-		if sizes := m.addedSizes[a.Text[0]]; !slices.Contains(sizes, len(a.Text)) {
-			m.addedSizes[a.Text[0]] = append(sizes, len(a.Text))
-		}
-	}
-	for _, sizes := range m.addedSizes {
-		slices.SortFunc(sizes, func(a, b int) int { return b - a })
+		taken[a.ID], m.texts[a.ID], m.control[a.ID] = true, a.Text, a.Control
 	}
 	return nil
 }
