@@ -2,7 +2,6 @@ package sentencepiece
 
 import (
 	"container/heap"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,16 +11,31 @@ const space = "\u2581"
 
 func unescape(text string) string { return strings.ReplaceAll(text, space, " ") }
 
-// Encode is the sequence of tokens that spells text. It adds no marker at the beginning or the end, but a space before a text
-// that is not empty if the model wants one. Bytes that are not
-// UTF-8 count as U+FFFD each.
+// Encode is the sequence of tokens that spells text. It adds no marker at the beginning or the end; control tokens in the text
+// become themselves. A model that wants a space before a text gets one at the beginning and after each of them, where there is
+// something to spell. Bytes that are not UTF-8 count as U+FFFD each.
 func (m *Model) Encode(text string) []uint32 {
-	if m.dummyPrefix && text != "" {
+	var out []uint32
+	for len(text) > 0 {
+		at, id, size := m.control.Find(text)
+		if at > 0 {
+			out = m.appendPlain(out, text[:at])
+		}
+		if size > 0 {
+			out = append(out, id)
+		}
+		text = text[at+size:]
+	}
+	return out
+}
+
+// appendPlain spells a text without control tokens.
+func (m *Model) appendPlain(out []uint32, text string) []uint32 {
+	if m.dummyPrefix {
 		text = " " + text
 	}
 	e := encoder{m: m, symbols: m.split(escape(text)), parts: map[string][2]string{}}
 	e.merge()
-	var out []uint32
 	for i := 0; i >= 0 && i < len(e.symbols); i = e.symbols[i].next {
 		out = e.appendTokens(out, e.symbols[i].text)
 	}
@@ -54,7 +68,7 @@ type symbol struct {
 func (m *Model) split(text string) []symbol {
 	var out []symbol
 	for len(text) > 0 {
-		n := m.userDefinedPrefix(text)
+		_, n := m.userDefined.Prefix(text)
 		fixed := n > 0
 		if !fixed {
 			_, n = utf8.DecodeRuneInString(text)
@@ -66,17 +80,6 @@ func (m *Model) split(text string) []symbol {
 		out[len(out)-1].next = -1
 	}
 	return out
-}
-
-func (m *Model) userDefinedPrefix(text string) int {
-	for _, n := range m.userLengths {
-		if n <= len(text) {
-			if _, ok := m.userDefined[text[:n]]; ok {
-				return n
-			}
-		}
-	}
-	return 0
 }
 
 // candidate is a pair of neighbours that may merge.
@@ -152,7 +155,10 @@ func (e *encoder) suggest(i, j int) {
 // appendTokens spells one final symbol: by its piece; by its parts if that is one of the unused, which exist for merging
 // only; by its bytes if there is no piece.
 func (e *encoder) appendTokens(out []uint32, text string) []uint32 {
-	id, ok := e.m.ids[text]
+	id, ok := e.m.userDefined.ID(text)
+	if !ok {
+		id, ok = e.m.ids[text]
+	}
 	if ok && e.m.pieces[id].kind == kindUnused {
 		if p, split := e.parts[text]; split {
 			return e.appendTokens(e.appendTokens(out, p[0]), p[1])
@@ -166,15 +172,8 @@ func (e *encoder) appendTokens(out []uint32, text string) []uint32 {
 			out = append(out, e.m.bytes[b])
 		}
 		return out
+	case len(out) > 0 && out[len(out)-1] == e.m.unknown && e.m.pieces[e.m.unknown].kind == kindUnknown:
+		return out // a run of unknown characters is one token
 	}
 	return append(out, e.m.unknown)
-}
-
-func sortedDescending(set map[int]bool) []int {
-	out := make([]int, 0, len(set))
-	for n := range set {
-		out = append(out, n)
-	}
-	slices.SortFunc(out, func(a, b int) int { return b - a })
-	return out
 }

@@ -6,6 +6,7 @@
 //
 // The algorithm is that of github.com/google/sentencepiece: the text is split into characters, and of all neighbours
 // whose concatenation is a piece, the pair with the highest score is merged, the leftmost of equals, until there is none.
+// Control tokens in a text become themselves, as programs have it that run models, though not that library.
 package sentencepiece
 
 import (
@@ -51,9 +52,9 @@ type Model struct {
 	byteFallback bool
 	unknown      uint32
 	unknownText  string
-	dummyPrefix  bool // a text is encoded with a space before it
-	userDefined  map[string]uint32
-	userLengths  []int // byte lengths of the user-defined symbols, longest first
+	dummyPrefix  bool              // a text is encoded with a space before it
+	userDefined  tokenizer.Markers // in text with its spaces as "▁"
+	control      tokenizer.Markers
 }
 
 // Len is the number of token ids.
@@ -74,11 +75,9 @@ func (m *Model) index(byteFallback bool) error {
 		return errors.New("the model has no pieces")
 	}
 	m.ids = make(map[string]uint32, len(m.pieces))
-	m.userDefined = map[string]uint32{}
 	m.byteFallback = byteFallback
 	var haveByte [256]bool
 	haveUnknown := false
-	lengths := map[int]bool{}
 	for i, p := range m.pieces {
 		id := uint32(i)
 		switch p.kind {
@@ -91,8 +90,7 @@ func (m *Model) index(byteFallback bool) error {
 			}
 			m.ids[p.text] = id
 			if p.kind == kindUserDefined {
-				m.userDefined[p.text] = id
-				lengths[len(p.text)] = true
+				m.userDefined.Add(escape(p.text), id) // converters to GGUF write its spaces as spaces
 			}
 		case kindUnknown:
 			if haveUnknown {
@@ -109,6 +107,9 @@ func (m *Model) index(byteFallback bool) error {
 			}
 			haveByte[b], m.bytes[b], m.pieces[i].value = true, id, b
 		case kindControl:
+			if p.text != "" {
+				m.control.Add(p.text, id)
+			}
 		default:
 			return fmt.Errorf("piece %d has the unknown type %d", i, p.kind)
 		}
@@ -120,7 +121,6 @@ func (m *Model) index(byteFallback bool) error {
 			}
 		}
 	}
-	m.userLengths = sortedDescending(lengths)
 	return nil
 }
 

@@ -65,14 +65,17 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// spelled is what is left of a text that the tiny model's tokens spell: "▁" is a space, and its markers have no text.
+var spelled = strings.NewReplacer("▁", " ", "<pad>", "", "<s>", "", "</s>", "").Replace
+
 func TestRoundTrip(t *testing.T) {
 	m := tiny(t)
 	for _, text := range []string{
-		"", " ", "   ", "a", "\n\n", "Once  upon\ta time", "Grüße, 世界! 🦊", "▁", "<bos>", "naïve\x00",
+		"", " ", "   ", "a", "\n\n", "Once  upon\ta time", "Grüße, 世界! 🦊", "▁", "<bos>", "a<s>b", "naïve\x00",
 		strings.Repeat("once upon a time ", 500), "日本語のテキスト",
 	} {
 		ids := m.Encode(text)
-		if got := m.Decode(ids); got != strings.ReplaceAll(text, "▁", " ") {
+		if got := m.Decode(ids); got != spelled(text) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
@@ -89,7 +92,7 @@ func TestPiece(t *testing.T) {
 	if m.Len() != 1024 {
 		t.Errorf("%d pieces", m.Len())
 	}
-	if got := m.Piece(451); got != "▁O" && !strings.HasPrefix("Once", got) {
+	if got := m.Piece(451); got != "Once" {
 		t.Errorf("piece 451 is %q", got)
 	}
 	if m.Piece(1<<31) != "" || m.Decode([]uint32{1 << 31, 1, 2}) != "" {
@@ -274,12 +277,12 @@ func FuzzParse(f *testing.F) {
 
 func FuzzRoundTrip(f *testing.F) {
 	m := tiny(f)
-	for _, s := range []string{"Once upon a time", "a\xffb", "🦊 ▁", "<0x0A>"} {
+	for _, s := range []string{"Once upon a time", "a\xffb", "🦊 ▁", "<0x0A>", "<<s>s>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got := m.Decode(m.Encode(text))
-		if utf8.ValidString(text) && got != strings.ReplaceAll(text, "▁", " ") {
+		if utf8.ValidString(text) && got != spelled(text) {
 			t.Fatalf("%q became %q", text, got)
 		}
 	})

@@ -8,7 +8,8 @@ package tokenizer
 type Tokenizer interface {
 	// Len is the number of token ids.
 	Len() int
-	// Encode is the sequence of tokens that spells text, without a marker of its beginning.
+	// Encode is the sequence of tokens that spells text, without a marker of its beginning. Markers that stand in text, as
+	// templates of conversations have them, become themselves.
 	Encode(text string) []uint32
 	// NewDecoder begins to turn tokens into text. What they continue may be anything, so that a space at the beginning stays.
 	NewDecoder() Decoder
