@@ -308,3 +308,20 @@ func TestGGUFTokenizers(t *testing.T) {
 		}
 	}
 }
+
+// A marker that is known to end a text does so whatever type the file gives it: converters of old wrote those of turns as
+// user-defined or plain tokens.
+func TestGGUFEndings(t *testing.T) {
+	for kind := int32(1); kind <= ggufUserDefined; kind++ {
+		f := ggufModel("gemma3")
+		f.Set(tokensKey, []string{"<unk>", "<s>", "</s>", "▁", "a", "b", "<end_of_turn>"})
+		if kind != ggufUnknown {
+			f.Set(tokenTypesKey, []int32{2, 3, 3, 1, 1, 1, kind})
+		} else {
+			f.Remove(tokenTypesKey) // all are plain
+		}
+		if c := mustOpenGGUF(t, f); !reflect.DeepEqual(c.Config.EOS, []uint32{2, 6}) {
+			t.Errorf("type %d: %v", kind, c.Config.EOS)
+		}
+	}
+}

@@ -72,17 +72,8 @@ func (m *metadata) tokens(c *Config) error {
 	if !found && eos < int64(len(texts)) {
 		c.EOS = append(c.EOS, uint32(eos))
 	}
-	return m.endings(c, texts)
-}
-
-// endings adds markers known by their text.
-func (m *metadata) endings(c *Config, texts []string) error {
-	types, _, err := m.file.Ints(tokenTypesKey)
-	if err != nil {
-		return err
-	}
 	for i, text := range texts {
-		if i < len(types) && types[i] == ggufControl && slices.Contains(endings, text) && !slices.Contains(c.EOS, uint32(i)) {
+		if slices.Contains(endings, text) && !slices.Contains(c.EOS, uint32(i)) {
 			c.EOS = append(c.EOS, uint32(i))
 		}
 	}
@@ -117,12 +108,9 @@ func (m *metadata) tokenizer(c *Config) (tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, ok, err := m.file.Ints(tokenTypesKey)
+	types, err := m.types(texts)
 	if err != nil {
 		return nil, err
-	}
-	if !ok {
-		types = slices.Repeat([]int64{1}, len(texts))
 	}
 	switch model {
 	case sentencepieceModel:
@@ -131,6 +119,27 @@ func (m *metadata) tokenizer(c *Config) (tokenizer.Tokenizer, error) {
 		return m.byteLevel(texts, types)
 	}
 	return nil, fmt.Errorf("%s is %q: known are %s (SentencePiece BPE) and %s (byte-level BPE)", tokenizerKey, model, sentencepieceModel, byteLevelModel)
+}
+
+// types are those of the tokens, plain ones where the file does not say. Endings are control tokens whatever it says: some
+// converters wrote them as user-defined or plain ones.
+func (m *metadata) types(texts []string) ([]int64, error) {
+	types, ok, err := m.file.Ints(tokenTypesKey)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		types = slices.Repeat([]int64{ggufPlain}, len(texts))
+	case len(types) != len(texts):
+		return nil, fmt.Errorf("%s has %d values for %d tokens", tokenTypesKey, len(types), len(texts))
+	}
+	types = slices.Clone(types)
+	for i, text := range texts {
+		if slices.Contains(endings, text) {
+			types[i] = ggufControl
+		}
+	}
+	return types, nil
 }
 
 func (m *metadata) sentencepiece(texts []string, types []int64) (tokenizer.Tokenizer, error) {
@@ -190,8 +199,9 @@ func (m *metadata) preTokenizerAddsBOS() bool {
 	return slices.Contains(llama3Names, name)
 }
 
-// Types of tokens of a byte-level vocabulary; all others are plain.
+// Types of tokens.
 const (
+	ggufPlain       = 1
 	ggufUnknown     = 2
 	ggufControl     = 3
 	ggufUserDefined = 4
@@ -200,9 +210,6 @@ const (
 )
 
 func (m *metadata) byteLevel(texts []string, types []int64) (tokenizer.Tokenizer, error) {
-	if len(types) != len(texts) {
-		return nil, fmt.Errorf("%s has %d values for %d tokens", tokenTypesKey, len(types), len(texts))
-	}
 	name, err := m.preTokenizer()
 	if err != nil {
 		return nil, err
@@ -216,7 +223,7 @@ func (m *metadata) byteLevel(texts []string, types []int64) (tokenizer.Tokenizer
 	}
 	for i, t := range types {
 		switch {
-		case t < 1 || t > ggufLastType:
+		case t < ggufPlain || t > ggufLastType:
 			return nil, fmt.Errorf("%s: token %d has the unknown type %d", tokenTypesKey, i, t)
 		case t == ggufUnused || texts[i] == "":
 			v.Tokens[i] = ""
