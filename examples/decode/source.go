@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
@@ -68,13 +70,23 @@ func (s *source) encode(prompt string) []uint32 {
 	return ids
 }
 
-// decode is the text of some tokens.
+// decode is the text of some tokens that the model produced.
 func (s *source) decode(ids []uint32) string {
-	d, text := s.tokenizer.NewDecoder(), ""
+	d := s.tokenizer.NewDecoder()
+	var text strings.Builder
 	for _, id := range ids {
-		text += d.Next(id)
+		text.WriteString(s.next(d, id))
 	}
-	return text + d.Flush()
+	return text.String() + d.Flush()
+}
+
+// next is the text that is certain after one more token that the model produced. One that ends a text has none: to some tokenizers it is
+// a word.
+func (s *source) next(d tokenizer.Decoder, id uint32) string {
+	if slices.Contains(s.Config.EOS, id) {
+		return ""
+	}
+	return d.Next(id)
 }
 
 // readPrompts reads the prompts of golden.json; a model need not have one.

@@ -28,6 +28,24 @@ func TestOpenSource(t *testing.T) {
 	}
 }
 
+// A token that ends texts is not shown, though the tokenizer knows no better than that it is a word: some spell the end of a turn
+// as a user-defined token.
+func TestEndIsNotShown(t *testing.T) {
+	dir := copyModel(t)
+	edit(t, dir, configFile, replace(`"eos_token_id": 1`, `"eos_token_id": [1, 451]`))
+	s, err := openSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.decode([]uint32{457, 262, 451}); got != " upon a" {
+		t.Errorf("decoded %q", got)
+	}
+	if got := s.encode("Once"); !reflect.DeepEqual(got, []uint32{2, 451}) {
+		t.Errorf("in a prompt it is a word: %v", got)
+	}
+}
+
 func TestOpenSourceWithoutGolden(t *testing.T) {
 	dir := copyModel(t)
 	if err := os.Remove(filepath.Join(dir, goldenFile)); err != nil {

@@ -18,7 +18,7 @@ func tell(ctx context.Context, m *model, src *source, b batch, j *job, out io.Wr
 	}
 	text := src.tokenizer.NewDecoder()
 	r, err := m.generate(ctx, b.ids, j.way(), j.samplers(m), func(_ int, id uint32) error {
-		_, err := io.WriteString(out, text.Next(id))
+		_, err := io.WriteString(out, src.next(text, id))
 		return err
 	})
 	if _, end := io.WriteString(out, text.Flush()+"\n"); err == nil {
