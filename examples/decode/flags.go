@@ -90,6 +90,8 @@ func (o *options) validate(args []string, given map[string]bool) error {
 		return fmt.Errorf("-rows is %d, but there are %d prompts: give one for all rows, or one for each", o.rows, len(o.prompts))
 	case o.check && o.trace != "":
 		return errors.New("-trace is for a story: it does not go with -check")
+	case o.check && o.stats:
+		return errors.New("-stats is for a story: it does not go with -check")
 	case o.check && o.direct:
 		return errors.New("-check compares both ways: it does not go with -direct")
 	}

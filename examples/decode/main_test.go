@@ -24,6 +24,7 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"-prompt", "\xff"}, 2, "not UTF-8"},
 		{[]string{"-prompt", strings.Repeat("a", maxPrompt+1)}, 2, "the limit is"},
 		{[]string{"-check", "-direct"}, 2, "does not go with -direct"},
+		{[]string{"-check", "-stats"}, 2, "-stats is for a story"},
 		{[]string{"-check", "-trace", "x"}, 2, "-trace is for a story"},
 		{[]string{"-trace", "/nowhere/x", "-n", "1"}, 1, "-trace: open /nowhere/x"},
 		{[]string{"-model", "/nowhere"}, 1, "decode: model: stat /nowhere"},
