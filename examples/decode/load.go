@@ -25,7 +25,7 @@ type loader struct {
 	tensors  tensors
 	files    map[int]runtime.Slice[uint8] // mapped; the zero Slice for one that cannot be
 	unmapped bool                         // copy everything
-	loaded   func(bytes int64)            // is told of each matrix
+	loaded   func(bytes int64) error      // is told of each matrix, and may stop
 	inPlace  int64                        // bytes of matrices that stay in their files
 	copied   int64                        // and of those that do not
 }
@@ -66,7 +66,9 @@ func (l *loader) matrix(role checkpoint.Role, layer int) matrix {
 		l.fail(fmt.Errorf("tensor %q: %w", m.Name, err))
 		return nil
 	}
-	l.loaded(int64(size))
+	if err := l.loaded(int64(size)); err != nil {
+		l.fail(err)
+	}
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/ingot-metal/ingot/internal/testenv"
 	"github.com/ingot-metal/ingot/mtl/soft"
+	"github.com/ingot-metal/ingot/nn"
 	"github.com/ingot-metal/ingot/runtime"
 )
 
@@ -108,6 +110,24 @@ func TestWhere(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"-n", "1"}, &out, &errs); code != 0 || !strings.Contains(errs.String(), "weights: 0.7 MB, copied") {
 		t.Errorf("code %d, %s", code, errs.String())
+	}
+}
+
+// Whoever is told how much was loaded may stop it.
+func TestLoadStops(t *testing.T) {
+	rt := openRuntimeFor(t)
+	s, calls, stop := one(2, 2), 0, errors.New("stop")
+	s.loaded = func(int64) error {
+		if calls++; calls == 3 {
+			return stop
+		}
+		return nil
+	}
+	if _, err := newModel(rt, llama(), newFake(t, llama(), all(plain(nn.WeightF32))), s); !errors.Is(err, stop) || calls != 3 {
+		t.Errorf("%v after %d matrices", err, calls)
+	}
+	if n := rt.MemStats().Live; n != 0 {
+		t.Errorf("%d bytes are left", n)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -65,7 +66,10 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	loading := newProgress(stderr, src.Bytes())
-	j.settings.loaded = loading.add
+	j.settings.loaded = func(bytes int64) error {
+		loading.add(bytes)
+		return ctx.Err()
+	}
 	m, err := newModel(rt, src.Config, src, j.settings)
 	loading.end()
 	if err != nil {

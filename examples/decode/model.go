@@ -17,9 +17,9 @@ type settings struct {
 	n         int  // most tokens of a text besides its prompt
 	sampled   bool // the host chooses the tokens, not the device
 
-	tileRows int               // most tokens of a tile of a prompt; 0 for as many as suit the model
-	unmapped bool              // copy the weights even if they could stay in their files
-	loaded   func(bytes int64) // is told of each matrix that was loaded; nil for nobody
+	tileRows int                     // most tokens of a tile of a prompt; 0 for as many as suit the model
+	unmapped bool                    // copy the weights even if they could stay in their files
+	loaded   func(bytes int64) error // is told of each matrix that was loaded, and ends loading with an error; nil for nobody
 }
 
 // model is a model on a device: its weights, its caches, the memory of a decode step or of a tile of a prompt, and the
@@ -105,7 +105,7 @@ func (m *model) load(t tensors) error {
 	a, c, s := &m.memory, m.config, &m.settings
 	l := loader{memory: a, tensors: t, unmapped: s.unmapped, loaded: s.loaded}
 	if l.loaded == nil {
-		l.loaded = func(int64) {}
+		l.loaded = func(int64) error { return nil }
 	}
 	m.weights = l.loadWeights(c, s.sequences, m.positions)
 	narrow, rows := m.weights.narrow, max(min(s.tileRows, s.longest), s.sequences)
