@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// folderConfig is what config.json says. Pointers tell a missing or null value from zero.
+// folderConfig is what config.json says. Pointers tell a missing or null value from zero, a nullable these two from each other.
 type folderConfig struct {
 	ModelType     string   `json:"model_type"`
 	Architectures []string `json:"architectures"`
 
-	Vocab     *int64 `json:"vocab_size"`
-	Hidden    *int64 `json:"hidden_size"`
-	Layers    *int64 `json:"num_hidden_layers"`
-	Heads     *int64 `json:"num_attention_heads"`
-	KVHeads   *int64 `json:"num_key_value_heads"`
-	HeadDim   *int64 `json:"head_dim"`
-	FFN       *int64 `json:"intermediate_size"`
-	Positions *int64 `json:"max_position_embeddings"`
+	Vocab     *int64   `json:"vocab_size"`
+	Hidden    *int64   `json:"hidden_size"`
+	Layers    *int64   `json:"num_hidden_layers"`
+	Heads     *int64   `json:"num_attention_heads"`
+	KVHeads   nullable `json:"num_key_value_heads"`
+	HeadDim   *int64   `json:"head_dim"`
+	FFN       *int64   `json:"intermediate_size"`
+	Positions *int64   `json:"max_position_embeddings"`
 
 	Eps           *float64 `json:"rms_norm_eps"`
 	QueryScalar   *float64 `json:"query_pre_attn_scalar"`
@@ -35,7 +35,7 @@ type folderConfig struct {
 	Bidirectional bool     `json:"use_bidirectional_attention"`
 	Tied          *bool    `json:"tie_word_embeddings"`
 
-	Window      *int64   `json:"sliding_window"`
+	Window      nullable `json:"sliding_window"`
 	UseWindow   bool     `json:"use_sliding_window"`
 	FullLayers  *int64   `json:"max_window_layers"`
 	LayerTypes  []string `json:"layer_types"`
@@ -84,7 +84,7 @@ const (
 var families = map[string]family{
 	"gemma3_text": {architecture: "Gemma3ForCausalLM", gemma: true, qkNorm: true, window: windowPattern, bos: 2, eos: 1, addBOS: true, tied: true},
 	"llama":       {architecture: "LlamaForCausalLM", optionalBias: true, positions: 2048, bos: 1, eos: 2, addBOS: true},
-	"mistral":     {architecture: "MistralForCausalLM", window: windowAlways, kvHeads: 8, positions: 4096 * 32, bos: 1, eos: 2, addBOS: true},
+	"mistral":     {architecture: "MistralForCausalLM", window: windowAlways, window0: 4096, kvHeads: 8, positions: 4096 * 32, bos: 1, eos: 2, addBOS: true},
 	"qwen2":       {architecture: "Qwen2ForCausalLM", qkvBias: true, window: windowLayered, window0: 4096, positions: 32768, kvHeads: 32},
 	"qwen3":       {architecture: "Qwen3ForCausalLM", qkNorm: true, optionalBias: true, window: windowLayered, window0: 4096, headDim: 128, positions: 32768, kvHeads: 32},
 }
@@ -157,7 +157,7 @@ func (raw *folderConfig) sizes(c *Config) (err error) {
 		{"hidden_size", raw.Hidden, 0, &c.Hidden, maxHidden},
 		{"num_hidden_layers", raw.Layers, 0, &c.Layers, maxLayers},
 		{"num_attention_heads", raw.Heads, 0, &c.Heads, maxHeads},
-		{"num_key_value_heads", raw.KVHeads, f.kvHeads, &c.KVHeads, maxHeads},
+		{"num_key_value_heads", raw.KVHeads.or(f.kvHeads), 0, &c.KVHeads, maxHeads},
 		{"head_dim", raw.HeadDim, f.headDim, &c.HeadDim, maxHeadDim},
 		{"intermediate_size", raw.FFN, 0, &c.FFN, maxFFN},
 		{"max_position_embeddings", raw.Positions, f.positions, &c.Positions, maxPositions},
@@ -219,12 +219,11 @@ func (raw *folderConfig) scalars(c *Config) (err error) {
 func (raw *folderConfig) attention(c *Config) error {
 	c.Sliding = make([]bool, c.Layers)
 	f := raw.family()
-	window := raw.Window
-	if window == nil && f.window0 > 0 {
-		window = &f.window0
-	}
+	window := raw.Window.or(f.window0)
 	switch {
-	case f.window == windowNever, f.window == windowLayered && !raw.UseWindow, f.window == windowAlways && window == nil:
+	case f.window == windowNever, f.window == windowLayered && !raw.UseWindow:
+		return nil
+	case window == nil && (f.window == windowAlways || f.window == windowLayered && raw.LayerTypes == nil):
 		return nil
 	case f.window != windowAlways && raw.LayerTypes != nil:
 		if err := raw.layerTypes(c); err != nil {
@@ -330,7 +329,7 @@ func (raw *folderConfig) tokens(c *Config) error {
 			c.EOS = append(c.EOS, id)
 		}
 	}
-	if c.EOS == nil && f.eos > 0 && int64(f.eos) < int64(c.Vocab) {
+	if c.EOS == nil && raw.EOS == nil && f.eos > 0 && int64(f.eos) < int64(c.Vocab) { // null is none
 		c.EOS = []uint32{f.eos}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"math"
 	"reflect"
 	"strconv"
@@ -17,6 +18,9 @@ func (f *folder) mustParse(t *testing.T) *Config {
 	}
 	return c
 }
+
+// null is a value that is there, unlike one that is removed.
+var null = json.RawMessage("null")
 
 // with is a configuration with changes; nil removes a value.
 func with(t *testing.T, model string, changes object) *Config {
@@ -66,8 +70,21 @@ func TestConfigForms(t *testing.T) {
 	if c := with(t, "qwen3", object{"head_dim": nil, "eos_token_id": nil, "bos_token_id": nil}); c.HeadDim != 128 || c.EOS != nil || c.AddBOS {
 		t.Errorf("%+v", c)
 	}
-	if c := with(t, "mistral", object{"sliding_window": nil}); c.Window != 0 || c.Sliding[0] {
+	for window, want := range map[any]int{nil: 4096, &null: 0, 77: 77} { // there is a default, and a way to have no window
+		c := with(t, "mistral", object{"sliding_window": window})
+		d := with(t, "qwen3", object{"sliding_window": window, "use_sliding_window": true, "max_window_layers": 0})
+		if c.Window != want || c.Sliding[0] != (want > 0) || d.Window != want || d.Sliding[0] != (want > 0) {
+			t.Errorf("%v: %+v %+v", window, c, d)
+		}
+	}
+	if c := with(t, "mistral", object{"num_key_value_heads": nil, "num_attention_heads": 16, "head_dim": 8}); c.KVHeads != 8 {
 		t.Errorf("%+v", c)
+	}
+	if c := with(t, "mistral", object{"num_key_value_heads": null}); c.KVHeads != 2 {
+		t.Errorf("%+v", c)
+	}
+	if c := with(t, "llama", object{"eos_token_id": null}); c.EOS != nil {
+		t.Errorf("there is no end: %+v", c)
 	}
 	layers := func(c *Config) []bool { return c.Sliding }
 	if c := with(t, "qwen2", object{"use_sliding_window": true, "num_hidden_layers": 3, "max_window_layers": 1}); !reflect.DeepEqual(layers(c), []bool{false, true, true}) || c.Window != 4096 {

@@ -55,6 +55,8 @@ func TestFolderConfigRefuses(t *testing.T) {
 		{"llama", object{"rope_theta": -1}, "rope_theta of full_attention is -1"},
 		{"llama", object{"rope_parameters": []int{1}}, "rope_parameters: "},
 		{"gemma3_text", object{"rope_parameters": []int{1}}, "rope_parameters: "},
+		{"qwen3", object{"rope_parameters": object{"full_attention": object{"rope_theta": 1e6}}}, "rope_parameters: there are some for kinds of layers, but layers of qwen3 models do not differ"},
+		{"gemma3_text", object{"rope_parameters": object{"rope_theta": 1e6}}, "rope_parameters: needed are those of full_attention and sliding_attention"},
 		{"llama", object{"rope_scaling": object{"type": "dynamic", "factor": 2}}, `the RoPE type of full_attention is "dynamic": known are default, linear, llama3 and yarn`},
 		{"llama", object{"rope_scaling": object{"rope_type": "longrope"}}, `"longrope"`},
 		{"llama", object{"rope_scaling": object{"rope_type": "linear"}}, "factor of the linear RoPE scaling of full_attention is missing"},

@@ -80,7 +80,17 @@ func (raw *folderConfig) ropeParts() (full, sliding *folderRoPE, err error) {
 	if len(raw.RoPE) == 0 || string(raw.RoPE) == "null" {
 		return full, sliding, nil
 	}
-	if gemma {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(raw.RoPE, &keys); err != nil {
+		return nil, nil, fmt.Errorf("rope_parameters: %w", err)
+	}
+	byLayers := keys[fullLayers] != nil || keys[slidingLayers] != nil
+	switch {
+	case byLayers && !gemma:
+		return nil, nil, fmt.Errorf("rope_parameters: there are some for kinds of layers, but layers of %s models do not differ", raw.ModelType)
+	case gemma && !byLayers && len(keys) > 0:
+		return nil, nil, fmt.Errorf("rope_parameters: needed are those of %s and %s", fullLayers, slidingLayers)
+	case gemma:
 		var parts map[string]*folderRoPE
 		if err := json.Unmarshal(raw.RoPE, &parts); err != nil {
 			return nil, nil, fmt.Errorf("rope_parameters: %w", err)
