@@ -21,6 +21,7 @@ import (
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/gguf"
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
+	"github.com/ingot-metal/ingot/nn"
 )
 
 // Checkpoint is a model on disk. Tensors are read when they are asked for, so that a large model never is in host memory
@@ -111,7 +112,8 @@ func (k slotKey) String() string {
 type layout struct {
 	name     func(slotKey) string // of the tensor with a role; "" for roles that the architecture does not have
 	harmless func(name string) bool
-	normBias float32 // is added to every norm's weight
+	types    []nn.WeightType // of matrices that are not affine
+	normBias float32         // is added to every norm's weight
 	affine   *affineSettings
 	model    string // "a llama model", for messages
 }
@@ -158,7 +160,7 @@ func (c *Checkpoint) open(l layout) error {
 	return nil
 }
 
-// one says "BF16, F16 or F32".
+// oneOf says "BF16, F16 or F32".
 func oneOf(list []string) string {
 	if len(list) < 2 {
 		return strings.Join(list, "")

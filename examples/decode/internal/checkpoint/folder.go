@@ -147,7 +147,7 @@ var gemmaNames = map[Role]string{
 var folderBiases = map[Role]Role{QueryBias: Query, KeyBias: Key, ValueBias: Value, AttentionOutputBias: AttentionOutput}
 
 func (raw *folderConfig) layout() layout {
-	l := layout{model: "a " + raw.ModelType + " model"}
+	l := layout{model: "a " + raw.ModelType + " model", types: numberTypes}
 	gemma := raw.family().gemma
 	if gemma {
 		l.normBias = 1 // Gemma stores w and multiplies by 1 + w

@@ -29,7 +29,7 @@ type data struct {
 	bytes []byte
 }
 
-var kindSizes = map[string]int{"BF16": 2, "F16": 2, "F32": 4, "U32": 4}
+var kindSizes = map[string]int{"F8_E4M3": 1, "BF16": 2, "F16": 2, "F32": 4, "U32": 4}
 
 func tensorOf(kind string, shape ...int64) *data {
 	return (&data{kind: kind, shape: shape}).fill(make([]byte, kindSizes[kind]))

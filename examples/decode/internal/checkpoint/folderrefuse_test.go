@@ -125,7 +125,8 @@ func TestFolderRefuses(t *testing.T) {
 		{"matrix rank", func(f *folder) { f.tensors[q+".weight"] = tensorOf("F32", 64*64) }, "has shape [4096], needed is [64 64]"},
 		{"a leading one", func(f *folder) { f.tensors["model.norm.weight"] = tensorOf("F32", 1, 64) }, "has shape [1 64], needed is [64]"},
 		{"transposed", func(f *folder) { f.tensors["model.layers.0.mlp.up_proj.weight"] = tensorOf("F32", 64, 128) }, "has shape [64 128], needed is [128 64]"},
-		{"packed without settings", func(f *folder) { f.tensors[q+".weight"] = tensorOf("U32", 64, 8) }, `"` + q + `.weight" is of type U32, needed is F32, F16, BF16`},
+		{"packed without settings", func(f *folder) { f.tensors[q+".weight"] = tensorOf("U32", 64, 8) }, `"` + q + `.weight" is of type U32, needed is F32, F16 or BF16`},
+		{"a type without kernels", func(f *folder) { f.tensors[q+".weight"] = tensorOf("F8_E4M3", 64, 64) }, "is of type F8_E4M3, needed is F32, F16 or BF16"},
 		{"scales missing", func(f *folder) { f.quantise(q, 4, 64, "BF16"); delete(f.tensors, q+".scales") }, `there is no tensor "` + q + `.scales"`},
 		{"biases missing", func(f *folder) { f.quantise(q, 4, 64, "BF16"); delete(f.tensors, q+".biases") }, `or no "` + q + `.biases"`},
 		{"scales of another group", func(f *folder) {

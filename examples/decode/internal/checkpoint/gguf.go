@@ -83,6 +83,7 @@ func ggufName(k slotKey) string {
 func ggufLayout(architecture string) layout {
 	return layout{
 		name:  ggufName,
+		types: nn.WeightTypes(),
 		model: "a " + architecture + " model",
 		// Converters of old wrote the layers' frequencies, which follow from the configuration.
 		harmless: func(name string) bool {

@@ -46,7 +46,7 @@ func weightType(name string) nn.WeightType {
 	return 0
 }
 
-// names are those of types.
+// typeNames are the names of types.
 func typeNames(types []nn.WeightType) (list []string) {
 	for _, t := range types {
 		list = append(list, t.String())
@@ -79,8 +79,8 @@ func (l *layout) slot(c *Checkpoint, k slotKey) (slot, error) {
 			return s, err
 		}
 	}
-	if s.kind = weightType(t.kind); s.kind == 0 {
-		return s, t.error("is of type %s, needed is %s", t.kind, oneOf(typeNames(nn.WeightTypes())))
+	if s.kind = weightType(t.kind); !slices.Contains(l.types, s.kind) {
+		return s, t.error("is of type %s, needed is %s", t.kind, oneOf(typeNames(l.types)))
 	}
 	if s.kind.RowBytes(s.cols) == 0 {
 		return s, t.error("has rows of %d numbers, which are no whole blocks of %v", s.cols, s.kind)
