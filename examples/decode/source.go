@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
@@ -91,7 +91,7 @@ func (s *source) next(d tokenizer.Decoder, id uint32) string {
 
 // readPrompts reads the prompts of golden.json; a model need not have one.
 func readPrompts(dir fs.FS) ([]string, error) {
-	data, err := readBounded(dir, goldenFile, maxGoldenBytes)
+	data, err := bounded.ReadFile(dir, goldenFile, maxGoldenBytes)
 	if err != nil {
 		if _, e := fs.Stat(dir, goldenFile); e != nil { // also where dir is no folder
 			return nil, nil
@@ -111,20 +111,4 @@ func readPrompts(dir fs.FS) ([]string, error) {
 		prompts = append(prompts, c.Prompt)
 	}
 	return prompts, nil
-}
-
-func readBounded(dir fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is longer than %d bytes", name, limit)
-	}
-	return data, nil
 }

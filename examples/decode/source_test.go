@@ -116,13 +116,3 @@ func TestOpenSourceRefuses(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestReadBounded(t *testing.T) {
-	dir := os.DirFS(embeddedModel)
-	if _, err := readBounded(dir, tokenizerModel, 100); err == nil || !strings.Contains(err.Error(), "longer than 100 bytes") {
-		t.Error(err)
-	}
-	if _, err := readBounded(os.DirFS("testdata"), "tiny-gemma3-q4", 100); err == nil {
-		t.Error("a folder was read")
-	}
-}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/safetensors"
 )
 
@@ -50,7 +50,7 @@ func openFolder(name string, dir fs.FS, path string) (c *Checkpoint, err error) 
 }
 
 func readFolderConfig(dir fs.FS) (*folderConfig, error) {
-	data, err := readBounded(dir, configFile, maxConfigBytes)
+	data, err := bounded.ReadFile(dir, configFile, maxConfigBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func readFolderConfig(dir fs.FS) (*folderConfig, error) {
 	if err := json.Unmarshal(data, raw); err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	data, err = readBounded(dir, generationFile, maxConfigBytes)
+	data, err = bounded.ReadFile(dir, generationFile, maxConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return raw, nil
 	}
@@ -73,23 +73,6 @@ func readFolderConfig(dir fs.FS) (*folderConfig, error) {
 	}
 	raw.generationEOS = generation.EOS
 	return raw, nil
-}
-
-// readBounded reads a file of at most so many bytes.
-func readBounded(dir fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, err // names the file
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: it is longer than %d bytes", name, limit)
-	}
-	return data, nil
 }
 
 // folderSource is the tensors of safetensors files.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/bytebpe"
 	"github.com/ingot-metal/ingot/examples/decode/internal/sentencepiece"
 )
@@ -28,7 +29,7 @@ func (c *Checkpoint) openTokenizer(dir fs.FS) error {
 		return err
 	}
 	file := sentencepieceFile
-	data, err := readBounded(dir, file, sentencepiece.MaxModelBytes)
+	data, err := bounded.ReadFile(dir, file, sentencepiece.MaxModelBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		file = byteLevelFile
@@ -54,7 +55,7 @@ func (c *Checkpoint) openTokenizer(dir fs.FS) error {
 
 // openByteLevel reads a tokenizer.json, whose template says whether a text begins with a marker.
 func (c *Checkpoint) openByteLevel(dir fs.FS) error {
-	data, err := readBounded(dir, byteLevelFile, bytebpe.MaxFileBytes)
+	data, err := bounded.ReadFile(dir, byteLevelFile, bytebpe.MaxFileBytes)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (c *Checkpoint) openByteLevel(dir fs.FS) error {
 
 // readAddBOS reads whether a text begins with a marker, nil if nothing is said of it.
 func readAddBOS(dir fs.FS) (*bool, error) {
-	data, err := readBounded(dir, tokenizerConfigFile, maxTokenizerConfigBytes)
+	data, err := bounded.ReadFile(dir, tokenizerConfigFile, maxTokenizerConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@
 package gguf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -234,15 +235,7 @@ func (f *File) place(h *header, alignment int64) error {
 		f.tensors[name] = t
 		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b Tensor) int {
-		switch {
-		case a.Offset < b.Offset:
-			return -1
-		case a.Offset > b.Offset:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := 1; i < len(list); i++ {
 		if a, b := list[i-1], list[i]; b.Offset < a.Offset+a.Size {
 			return fmt.Errorf("tensors %q and %q overlap: bytes %d to %d", a.Name, b.Name, b.Offset, min(a.Offset+a.Size, b.Offset+b.Size))

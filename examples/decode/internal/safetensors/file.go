@@ -10,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 )
 
 // Tensors gives access to the tensors of a checkpoint.
@@ -49,7 +51,7 @@ func (t *Tensors) open(dir fs.FS) error {
 		return t.add(dir, SingleFile, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", IndexFile, err)
+		return err
 	}
 	byFile := map[string][]string{}
 	for name, file := range index {
@@ -65,30 +67,22 @@ func (t *Tensors) open(dir fs.FS) error {
 
 // readIndex reads which shard holds each tensor.
 func readIndex(dir fs.FS) (map[string]string, error) {
-	f, err := dir.Open(IndexFile)
+	data, err := bounded.ReadFile(dir, IndexFile, maxIndexBytes)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxIndexBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxIndexBytes {
-		return nil, fmt.Errorf("it is longer than %d bytes", maxIndexBytes)
 	}
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", IndexFile, err)
 	}
 	if len(index.WeightMap) == 0 {
-		return nil, errors.New("it has no weight_map")
+		return nil, fmt.Errorf("%s: it has no weight_map", IndexFile)
 	}
 	for name, file := range index.WeightMap {
 		if path.Base(file) != file || !strings.HasSuffix(file, ".safetensors") || !fs.ValidPath(file) {
-			return nil, fmt.Errorf("tensor %q is said to be in %q, which is not the name of a safetensors file", name, file)
+			return nil, fmt.Errorf("%s: tensor %q is said to be in %q, which is not the name of a safetensors file", IndexFile, name, file)
 		}
 	}
 	return index.WeightMap, nil

@@ -7,13 +7,13 @@ package safetensors
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strings"
 )
 
 // MaxHeaderBytes is the longest header that the format's own reader accepts.
@@ -151,19 +151,10 @@ func (i Info) check() error {
 
 // checkRanges sees to it that the tensors cover the data completely and do not overlap.
 func checkRanges(infos map[string]Info, size int64) error {
-	names := make([]string, 0, len(infos))
-	for name := range infos {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int {
+	names := sortedKeys(infos)
+	slices.SortStableFunc(names, func(a, b string) int {
 		x, y := infos[a], infos[b]
-		switch {
-		case x.Begin != y.Begin:
-			return compare(x.Begin, y.Begin)
-		case x.End != y.End:
-			return compare(x.End, y.End)
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(x.Begin, y.Begin), cmp.Compare(x.End, y.End))
 	})
 	end, last := int64(0), ""
 	for _, name := range names {
@@ -183,13 +174,6 @@ func checkRanges(infos map[string]Info, size int64) error {
 		return fmt.Errorf("bytes %d to %d belong to no tensor", end, size)
 	}
 	return nil
-}
-
-func compare(a, b int64) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }
 
 func readFull(r io.ReaderAt, buf []byte, offset int64) error {
