@@ -61,10 +61,10 @@ func newSource(c *checkpoint.Checkpoint, path string, dir fs.FS) (*source, error
 	return &source{c, c.Tokenizer(), prompts}, nil
 }
 
-// encode is a prompt as the model expects it, with the marker of a beginning if it has one.
+// encode is a prompt as the model expects it: with the marker of a beginning if it has one, and the prompt does not.
 func (s *source) encode(prompt string) []uint32 {
 	ids := s.tokenizer.Encode(prompt)
-	if s.Config.AddBOS {
+	if s.Config.AddBOS && (len(ids) == 0 || ids[0] != s.Config.BOS) {
 		ids = append([]uint32{s.Config.BOS}, ids...)
 	}
 	return ids

@@ -28,6 +28,24 @@ func TestOpenSource(t *testing.T) {
 	}
 }
 
+// A prompt that begins with the marker of a beginning gets no second one.
+func TestEncodeBegins(t *testing.T) {
+	s, err := openSource("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for prompt, want := range map[string][]uint32{"": {2}, "Once": {2, 451}, "<s>Once": {2, 451}, "<s><s>": {2, 2}, "Once<s>": {2, 451, 2}} {
+		if got := s.encode(prompt); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %v, want %v", prompt, got, want)
+		}
+	}
+	s.Config.AddBOS = false
+	if got := s.encode("<s>"); !reflect.DeepEqual(got, []uint32{2}) || len(s.encode("")) != 0 {
+		t.Errorf("a text that begins with no marker: %v %v", got, s.encode(""))
+	}
+}
+
 // A token that ends texts is not shown, though the tokenizer knows no better than that it is a word: some spell the end of a turn
 // as a user-defined token.
 func TestEndIsNotShown(t *testing.T) {
