@@ -150,6 +150,17 @@ func TestFolderMarkers(t *testing.T) {
 		t.Errorf("%v %v %v", c.AddBOS, c.BOS, c.EOS)
 	}
 
+	// Tokens beyond those of tokenizer.model are in tokenizer_config.json; some have no row in the embedding.
+	f = newFolder(t, "llama")
+	f.config["vocab_size"] = 1030
+	f.addTensors(t)
+	f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"1":{"content":"</s>","special":true},
+		"1024":{"content":"<|im_end|>","special":true},"1026":{"content":"<tool>"},"1030":{"content":"<image>","special":true}}}`)}
+	m := f.mustOpen(t)
+	if got := m.Tokenizer().Encode("<|im_end|><tool></s>"); !reflect.DeepEqual(got, []uint32{1024, 1026, 1}) || m.Tokenizer().Len() != 1027 {
+		t.Errorf("%v of %d", got, m.Tokenizer().Len())
+	}
+
 	f = newFolder(t, "llama")
 	delete(f.files, sentencepieceFile)
 	var vocab []string

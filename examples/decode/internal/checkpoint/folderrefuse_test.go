@@ -164,6 +164,19 @@ func TestFolderRefuses(t *testing.T) {
 			f.files[byteLevelFile] = &fstest.MapFile{Data: []byte("{}")}
 		}, "tokenizer.json: there is no model"},
 		{"broken tokenizer_config.json", func(f *folder) { f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte("[]")} }, "tokenizer_config.json: "},
+		{"added tokens without ids", func(f *folder) {
+			f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"x":{"content":"y"}}}`)}
+		}, `tokenizer_config.json: added_tokens_decoder has the id "x"`},
+		{"added tokens that take spaces", func(f *folder) {
+			f.config["vocab_size"] = 1025
+			f.addTensors(t)
+			f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"1024":{"content":"y","rstrip":true}}}`)}
+		}, `tokenizer_config.json: the added token "y" has single_word, lstrip or rstrip, which is not supported`},
+		{"an added token that is empty", func(f *folder) {
+			f.config["vocab_size"] = 1025
+			f.addTensors(t)
+			f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"1024":{}}}`)}
+		}, `tokenizer_config.json: sentencepiece: the added token 1024 is empty`},
 		{"broken generation_config.json", func(f *folder) { f.files[generationFile] = &fstest.MapFile{Data: []byte("[]")} }, "generation_config.json: "},
 		{"wrong generation_config.json", func(f *folder) {
 			f.files[generationFile] = &fstest.MapFile{Data: []byte(`{"eos_token_id":1024}`)}

@@ -1,10 +1,13 @@
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/bytebpe"
@@ -24,7 +27,7 @@ const maxTokenizerConfigBytes = 64 << 20
 // openTokenizer reads the tokenizer of a Hugging Face folder: a SentencePiece model if there is one, since what else lies there
 // is made from it.
 func (c *Checkpoint) openTokenizer(dir fs.FS) error {
-	addBOS, err := readAddBOS(dir)
+	settings, err := readTokenizerSettings(dir)
 	if err != nil {
 		return err
 	}
@@ -37,9 +40,7 @@ func (c *Checkpoint) openTokenizer(dir fs.FS) error {
 			return fmt.Errorf("there is neither %s nor %s", sentencepieceFile, byteLevelFile)
 		}
 	case err == nil:
-		if c.tokenizer, err = sentencepiece.Parse(data); err != nil {
-			err = fmt.Errorf("%s: %w", file, err)
-		}
+		err = c.openSentencepiece(data, &settings)
 	}
 	if err != nil {
 		return err
@@ -47,9 +48,22 @@ func (c *Checkpoint) openTokenizer(dir fs.FS) error {
 	if have, most := c.tokenizer.Len(), c.Config.Vocab; have > most {
 		return fmt.Errorf("%s has %d tokens, but %s gives the model a vocabulary of %d", file, have, configFile, most)
 	}
-	if addBOS != nil {
-		c.Config.AddBOS = *addBOS
+	if settings.AddBOS != nil {
+		c.Config.AddBOS = *settings.AddBOS
 	}
+	return nil
+}
+
+// openSentencepiece reads a tokenizer.model and the tokens that were added to it.
+func (c *Checkpoint) openSentencepiece(data []byte, settings *tokenizerSettings) error {
+	m, err := sentencepiece.Parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", sentencepieceFile, err)
+	}
+	if err := settings.add(m, c.Config.Vocab); err != nil {
+		return fmt.Errorf("%s: %w", tokenizerConfigFile, err)
+	}
+	c.tokenizer = m
 	return nil
 }
 
@@ -74,20 +88,50 @@ func (c *Checkpoint) openByteLevel(dir fs.FS) error {
 	return nil
 }
 
-// readAddBOS reads whether a text begins with a marker, nil if nothing is said of it.
-func readAddBOS(dir fs.FS) (*bool, error) {
+// tokenizerSettings are what tokenizer_config.json says besides a tokenizer's own file.
+type tokenizerSettings struct {
+	AddBOS *bool                 `json:"add_bos_token"` // nil if nothing is said of it
+	Added  map[string]addedToken `json:"added_tokens_decoder"`
+}
+
+// addedToken is a token beyond those of tokenizer.model, or one of them; tokenizer.json has its own list of them.
+type addedToken struct {
+	Content    string `json:"content"`
+	Special    bool   `json:"special"`
+	SingleWord bool   `json:"single_word"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+}
+
+func readTokenizerSettings(dir fs.FS) (s tokenizerSettings, err error) {
 	data, err := bounded.ReadFile(dir, tokenizerConfigFile, maxTokenizerConfigBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return s, nil
 	}
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	var config struct {
-		AddBOS *bool `json:"add_bos_token"`
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s: %w", tokenizerConfigFile, err)
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
-		return nil, fmt.Errorf("%s: %w", tokenizerConfigFile, err)
+	return s, nil
+}
+
+// add gives a tokenizer the added tokens that the model knows: some lists have more, such as for images.
+func (s *tokenizerSettings) add(m *sentencepiece.Model, vocab int) error {
+	var list []sentencepiece.Added
+	for key, a := range s.Added {
+		id, err := strconv.ParseUint(key, 10, 32)
+		switch {
+		case err != nil:
+			return fmt.Errorf("added_tokens_decoder has the id %.40q, which is not a number", key)
+		case id >= uint64(vocab) || a.Content == m.Piece(uint32(id)) && a.Content != "":
+			continue
+		case a.SingleWord || a.LStrip || a.RStrip:
+			return fmt.Errorf("the added token %.40q has single_word, lstrip or rstrip, which is not supported", a.Content)
+		}
+		list = append(list, sentencepiece.Added{ID: uint32(id), Text: a.Content, Control: a.Special})
 	}
-	return config.AddBOS, nil
+	slices.SortFunc(list, func(a, b sentencepiece.Added) int { return cmp.Compare(a.ID, b.ID) }) // maps have no order, errors should
+	return m.Add(list)
 }

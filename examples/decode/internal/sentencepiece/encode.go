@@ -17,7 +17,7 @@ func unescape(text string) string { return strings.ReplaceAll(text, space, " ") 
 func (m *Model) Encode(text string) []uint32 {
 	var out []uint32
 	for len(text) > 0 {
-		at, id, size := m.control.Find(text)
+		at, id, size := m.markers.Find(text)
 		if at > 0 {
 			out = m.appendPlain(out, text[:at])
 		}

@@ -54,7 +54,7 @@ type Model struct {
 	unknownText  string
 	dummyPrefix  bool              // a text is encoded with a space before it
 	userDefined  tokenizer.Markers // in text with its spaces as "▁"
-	control      tokenizer.Markers
+	markers      tokenizer.Markers // control tokens, and those that were added
 }
 
 // Len is the number of token ids.
@@ -108,7 +108,7 @@ func (m *Model) index(byteFallback bool) error {
 			haveByte[b], m.bytes[b], m.pieces[i].value = true, id, b
 		case kindControl:
 			if p.text != "" {
-				m.control.Add(p.text, id)
+				m.markers.Add(p.text, id)
 			}
 		default:
 			return fmt.Errorf("piece %d has the unknown type %d", i, p.kind)
