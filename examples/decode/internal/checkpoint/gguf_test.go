@@ -325,3 +325,43 @@ func TestGGUFEndings(t *testing.T) {
 		}
 	}
 }
+
+// What files of Gemma 3 do not say: which layers slide, and that the largest model scales its queries by what a head would have if heads
+// shared the width of the stream.
+func TestGGUFGemma(t *testing.T) {
+	config := func(layers uint32, changes ...gguftest.Key) *Config {
+		t.Helper()
+		f := ggufModel("gemma3")
+		f.Set("gemma3.block_count", layers)
+		f.Set("gemma3.attention.key_length", uint32(16))
+		f.Set("gemma3.attention.value_length", uint32(16))
+		for _, k := range changes {
+			f.Set(k.Name, k.Value)
+		}
+		data := f.Bytes()
+		file, err := gguf.Read("test.gguf", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := (&metadata{file: file}).config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if c := config(13); !reflect.DeepEqual(c.Sliding, []bool{true, true, true, true, true, false, true, true, true, true, true, false, true}) ||
+		c.QueryScale != 0.25 || c.RoPE[4].Theta != 1e4 || c.RoPE[5].Theta != 1e6 {
+		t.Errorf("%+v", c)
+	}
+	if c := config(62); c.QueryScale != 1/math.Sqrt(32) {
+		t.Errorf("%+v", c)
+	}
+	const pattern = "gemma3.attention.sliding_window_pattern"
+	if c := config(3, gguftest.Key{Name: pattern, Value: []bool{true, false, true}}); !reflect.DeepEqual(c.Sliding, []bool{true, false, true}) {
+		t.Errorf("%+v", c)
+	}
+	if c := config(3, gguftest.Key{Name: pattern, Value: uint32(2)}, gguftest.Key{Name: "gemma3.rope.freq_base_swa", Value: float32(77)}); !reflect.DeepEqual(c.Sliding, []bool{true, false, true}) ||
+		c.RoPE[0].Theta != 77 || c.RoPE[1].Theta != 1e6 {
+		t.Errorf("%+v", c)
+	}
+}
