@@ -152,7 +152,7 @@ func (raw *folderConfig) layout() layout {
 	}
 	// An output matrix that a tied model does not use, or a cache that old versions saved, does no harm.
 	l.harmless = func(name string) bool {
-		return strings.HasPrefix(name, folderNames[Output]+".") || strings.HasSuffix(name, ".rotary_emb.inv_freq")
+		return raw.tied() && strings.HasPrefix(name, folderNames[Output]+".") || strings.HasSuffix(name, ".rotary_emb.inv_freq")
 	}
 	return l
 }

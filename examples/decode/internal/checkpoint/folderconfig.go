@@ -91,19 +91,24 @@ var families = map[string]family{
 
 func (raw *folderConfig) family() family { return families[raw.ModelType] }
 
+// tied says whether the output matrix is the embedding.
+func (raw *folderConfig) tied() bool {
+	if raw.Tied != nil {
+		return *raw.Tied
+	}
+	return raw.family().tied
+}
+
 // config checks everything and fills in defaults.
 func (raw *folderConfig) config() (*Config, error) {
 	if err := raw.supported(); err != nil {
 		return nil, err
 	}
 	f := raw.family()
-	c := &Config{Architecture: raw.ModelType, Tied: f.tied, PostNorms: f.gemma, QKNorm: f.qkNorm,
+	c := &Config{Architecture: raw.ModelType, Tied: raw.tied(), PostNorms: f.gemma, QKNorm: f.qkNorm,
 		AttentionBias: f.qkvBias || f.optionalBias && raw.AttentionBias, outputBias: f.optionalBias && raw.AttentionBias}
 	if !f.gemma {
 		c.Activation = SiLU
-	}
-	if raw.Tied != nil {
-		c.Tied = *raw.Tied
 	}
 	for _, step := range []func(*Config) error{raw.sizes, raw.scalars, raw.attention, raw.rope, raw.tokens} {
 		if err := step(c); err != nil {

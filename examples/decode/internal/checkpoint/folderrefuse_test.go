@@ -157,6 +157,7 @@ func TestFolderRefuses(t *testing.T) {
 			f.quantise(q, 4, 64, "BF16")
 			f.config["quantization"] = object{"group_size": 128, "bits": 4}
 		}, "has 64 columns, which groups of 128 do not divide"},
+		{"a bias of the output", func(f *folder) { f.tensors["lm_head.bias"] = tensorOf("F32", 1024) }, `there is a tensor "lm_head.bias", which is not part of a llama model`},
 		{"no tokenizer", func(f *folder) { delete(f.files, sentencepieceFile) }, "there is neither tokenizer.model nor tokenizer.json"},
 		{"broken tokenizer", func(f *folder) { f.files[sentencepieceFile] = &fstest.MapFile{Data: []byte("x")} }, "tokenizer.model: sentencepiece: "},
 		{"broken tokenizer.json", func(f *folder) {
