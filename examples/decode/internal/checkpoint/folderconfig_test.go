@@ -161,6 +161,16 @@ func TestFolderMarkers(t *testing.T) {
 		t.Errorf("%v of %d", got, m.Tokenizer().Len())
 	}
 
+	// Models with a space before a text differ in what follows a marker. tinyTokenizer has tokens "▁" 1, "a" 2 and "b" 3.
+	for settings, want := range map[string][]uint32{`,"legacy":false`: {1, 2, 5, 2}, `,"legacy":true`: {1, 2, 5, 1, 2}, `,"legacy":null`: {1, 2, 5, 1, 2}, "": {1, 2, 5, 1, 2}} {
+		f = newFolder(t, "llama")
+		f.files[sentencepieceFile] = &fstest.MapFile{Data: tinyTokenizer(1)}
+		f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"5":{"content":"</t>","special":true}}` + settings + `}`)}
+		if got := f.mustOpen(t).Tokenizer().Encode("a</t>a"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %v, want %v", settings, got, want)
+		}
+	}
+
 	f = newFolder(t, "llama")
 	delete(f.files, sentencepieceFile)
 	var vocab []string

@@ -251,8 +251,8 @@ func FuzzFolderConfig(f *testing.F) {
 	})
 }
 
-// tinyTokenizer is a SentencePiece model of five pieces.
-func tinyTokenizer() []byte {
+// tinyTokenizer is a SentencePiece model of five pieces, with a space before texts if prefix is 1.
+func tinyTokenizer(prefix uint64) []byte {
 	message := func(out []byte, number protowire.Number, fields []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(out, number, protowire.BytesType), fields)
 	}
@@ -268,7 +268,7 @@ func tinyTokenizer() []byte {
 		out = message(out, 1, integer(message(nil, 1, []byte(text)), 3, kind))
 	}
 	out = message(out, 2, integer(nil, 3, 2))
-	return message(out, 3, integer(integer(nil, 3, 0), 4, 0))
+	return message(out, 3, integer(integer(nil, 3, prefix), 4, 0))
 }
 
 // newTinyFolder is a model so small that a fuzzer gets through it.
@@ -281,7 +281,7 @@ func newTinyFolder(t testing.TB, model string) *folder {
 	f.config["vocab_size"] = 5
 	f.tensors = map[string]*data{}
 	f.addTensors(t)
-	f.files[sentencepieceFile] = &fstest.MapFile{Data: tinyTokenizer()}
+	f.files[sentencepieceFile] = &fstest.MapFile{Data: tinyTokenizer(0)}
 	return f
 }
 

@@ -63,6 +63,9 @@ func (c *Checkpoint) openSentencepiece(data []byte, settings *tokenizerSettings)
 	if err := settings.add(m, c.Config.Vocab); err != nil {
 		return fmt.Errorf("%s: %w", tokenizerConfigFile, err)
 	}
+	if settings.Legacy != nil && !*settings.Legacy {
+		m.PrefixFirst()
+	}
 	c.tokenizer = m
 	return nil
 }
@@ -91,6 +94,7 @@ func (c *Checkpoint) openByteLevel(dir fs.FS) error {
 // tokenizerSettings are what tokenizer_config.json says besides a tokenizer's own file.
 type tokenizerSettings struct {
 	AddBOS *bool                 `json:"add_bos_token"` // nil if nothing is said of it
+	Legacy *bool                 `json:"legacy"`        // for SentencePiece; true if nothing is said of it
 	Added  map[string]addedToken `json:"added_tokens_decoder"`
 }
 

@@ -12,14 +12,14 @@ const space = "\u2581"
 func unescape(text string) string { return strings.ReplaceAll(text, space, " ") }
 
 // Encode is the sequence of tokens that spells text. It adds no marker at the beginning or the end; control tokens in the text
-// become themselves. A model that wants a space before a text gets one at the beginning and after each of them, where there is
-// something to spell. Bytes that are not UTF-8 count as U+FFFD each.
+// become themselves. A model that wants a space before a text gets one at the beginning, and after each of them unless PrefixFirst
+// was called, where there is something to spell. Bytes that are not UTF-8 count as U+FFFD each.
 func (m *Model) Encode(text string) []uint32 {
 	var out []uint32
-	for len(text) > 0 {
+	for first := true; len(text) > 0; first = false {
 		at, id, size := m.markers.Find(text)
 		if at > 0 {
-			out = m.appendPlain(out, text[:at])
+			out = m.appendPlain(out, text[:at], m.dummyPrefix && (first || !m.prefixFirst))
 		}
 		if size > 0 {
 			out = append(out, id)
@@ -29,9 +29,9 @@ func (m *Model) Encode(text string) []uint32 {
 	return out
 }
 
-// appendPlain spells a text without control tokens.
-func (m *Model) appendPlain(out []uint32, text string) []uint32 {
-	if m.dummyPrefix {
+// appendPlain spells a text without control tokens, with a space before it or not.
+func (m *Model) appendPlain(out []uint32, text string, prefix bool) []uint32 {
+	if prefix {
 		text = " " + text
 	}
 	e := encoder{m: m, symbols: m.split(escape(text)), parts: map[string][2]string{}}

@@ -45,6 +45,19 @@ func TestMarkersInText(t *testing.T) {
 	}
 }
 
+// Some models want the space at the beginning of a text only.
+func TestPrefixFirst(t *testing.T) {
+	v := small("▁", "a") // 2 …
+	v.DummyPrefix = true
+	m := mustNew(t, v)
+	m.PrefixFirst()
+	for text, want := range map[string][]uint32{"a<s>a": {2, 3, 1, 3}, "<s>a<s>a": {1, 3, 1, 3}, "a": {2, 3}, "": nil} {
+		if got := m.Encode(text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
 // Without bytes, a run of characters that there is no way to spell is one unknown token, as the original library has it.
 func TestUnknownRuns(t *testing.T) {
 	v := small("a", "<x>")

@@ -53,9 +53,14 @@ type Model struct {
 	unknown      uint32
 	unknownText  string
 	dummyPrefix  bool              // a text is encoded with a space before it
+	prefixFirst  bool              // but not what follows a marker
 	userDefined  tokenizer.Markers // in text with its spaces as "▁"
 	markers      tokenizer.Markers // control tokens, and those that were added
 }
+
+// PrefixFirst says that a model that is not used yet wants its space before a text at the beginning only, and not after markers
+// (legacy: false in tokenizer_config.json).
+func (m *Model) PrefixFirst() { m.prefixFirst = true }
 
 // Len is the number of token ids.
 func (m *Model) Len() int { return len(m.pieces) }
