@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"math"
 	"time"
 
 	"github.com/ingot-metal/ingot/mtl"
@@ -17,11 +18,21 @@ type clock struct {
 
 // start reads the clocks for the first time.
 func (c *clock) start(dev mtl.Device) {
-	c.known = dev.RespondsTo("sampleTimestamps:gpuTimestamp:")
-	if c.known {
-		c.cpu, c.gpu = dev.SampleTimestamps()
-	}
 	c.host = time.Now()
+	c.known = dev.RespondsTo("sampleTimestamps:gpuTimestamp:")
+	if !c.known {
+		return
+	}
+	// The device's clocks are read at some time between two looks at the host's. On a busy machine that may be long: the closest of a
+	// few counts.
+	closest := time.Duration(math.MaxInt64)
+	for range 3 {
+		before := time.Now()
+		cpu, gpu := dev.SampleTimestamps()
+		if d := time.Since(before); d < closest {
+			closest, c.host, c.cpu, c.gpu = d, before.Add(d/2), cpu, gpu
+		}
+	}
 }
 
 // A scale converts times of the device that lie between the clock's start and now.
@@ -52,17 +63,18 @@ func (s scale) seconds(t float64) time.Time {
 }
 
 // interval is when the device worked on a command buffer that was committed at one time and seen to have completed at
-// another: what the device says, moved between the two if its clock cannot be brought to the host's.
-func (s scale) interval(t *gpuTimes, committed, seen time.Time) (from, to time.Time) {
-	d := t.duration()
+// another: what the device says, moved between the two if its clock cannot be brought to the host's. The samples of its kernels
+// are to be moved as far.
+func (s scale) interval(t *gpuTimes, committed, seen time.Time) (from, to time.Time, moved time.Duration) {
+	d, told := t.duration(), s.seconds(t.start)
 	if s.known {
-		from = s.seconds(t.start)
-		if to = from.Add(d); !from.Before(committed) && !to.After(seen) {
-			return from, to
+		if to = told.Add(d); !told.Before(committed) && !to.After(seen) {
+			return told, to, 0
 		}
 	}
-	if d = min(d, seen.Sub(committed)); d < 0 {
-		d = 0
+	from = seen.Add(-max(0, min(d, seen.Sub(committed))))
+	if s.known && d > 0 {
+		moved = from.Sub(told)
 	}
-	return seen.Add(-d), seen
+	return from, seen, moved
 }

@@ -157,7 +157,7 @@ func (w *tracedWork) completed(seq uint64, times *gpuTimes, failed *Error) {
 	}
 	seen := time.Now()
 	s := t.clock.now(t.rt.dev)
-	from, to := s.interval(times, w.commit, seen)
+	from, to, moved := s.interval(times, w.commit, seen)
 	stamps := w.resolve()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +168,7 @@ func (w *tracedWork) completed(seq uint64, times *gpuTimes, failed *Error) {
 	at := func(x time.Time) time.Duration { return x.Sub(t.start) }
 	t.add(traceEvent{lane: laneEncode, name: w.name, start: at(w.begun), end: at(w.encoded), seq: seq, count: w.count})
 	t.add(traceEvent{lane: lanePasses, name: w.name, start: at(from), end: at(to), seq: seq, count: w.count, note: note})
-	w.place(seq, stamps, func(gpu uint64) time.Duration { return at(s.ticks(gpu)) })
+	w.place(seq, stamps, func(gpu uint64) time.Duration { return at(s.ticks(gpu).Add(moved)) })
 	w.release()
 }
 
