@@ -166,7 +166,7 @@ func TestWrapMemory(t *testing.T) {
 			rt.queue.reap()
 			select {
 			case <-released:
-			case <-time.After(5 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("not released")
 			}
 			require.EqualValues(t, 1, mem[999])
@@ -203,7 +203,7 @@ func TestMemoryIsReleasedAfterItsUses(t *testing.T) {
 		cb.WaitUntilCompleted()
 		cb.Release()
 	}()
-	require.Eventually(t, released.Load, 5*time.Second, time.Millisecond)
+	eventually(t, released.Load, "not released")
 }
 
 func TestWrapMemoryRefusals(t *testing.T) {

@@ -127,10 +127,10 @@ func (cb *fakeCB) commit(id objc.ID) {
 	id.Retain()
 	go func() {
 		defer func() {
-			close(done)
 			time.Sleep(d.holds)
 			id.Release()
 			close(held)
+			close(done) // last: when a command buffer has been let go, so have those before it
 		}()
 		if before != nil {
 			<-before

@@ -84,12 +84,12 @@ func TestNobodyWaits(t *testing.T) {
 	_, err = rt.Submit(func(p *Pass) error { return fill(p, x, 1) })
 	require.NoError(t, err)
 	require.NoError(t, x.Release())
-	require.Eventually(t, func() bool { return a.refs.Load() == 0 }, 10*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool {
+	eventually(t, func() bool { return a.refs.Load() == 0 }, "its memory is kept")
+	eventually(t, func() bool {
 		rt.queue.mu.Lock()
 		defer rt.queue.mu.Unlock()
 		return !rt.queue.armed
-	}, 10*time.Second, time.Millisecond, "nothing runs while nothing is in flight")
+	}, "the timer runs while nothing is in flight")
 }
 
 func TestNobodyWaitsForAHang(t *testing.T) {
@@ -100,6 +100,6 @@ func TestNobodyWaitsForAHang(t *testing.T) {
 	d.hang.Store(true)
 	_, err = rt.Submit(func(p *Pass) error { return fill(p, y, 1) })
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return errors.Is(rt.Err(), ErrTimeout) }, 10*time.Second, time.Millisecond)
+	eventually(t, func() bool { return errors.Is(rt.Err(), ErrTimeout) }, "the device was not given up")
 	require.NoError(t, rt.Close())
 }

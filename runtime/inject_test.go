@@ -157,7 +157,7 @@ func TestFaultEverywhere(t *testing.T) {
 			for n := 1; n <= c.times; n++ {
 				live := objc.LiveObjects()
 				require.NoError(t, soft.Inject(dev, c.fault(n)))
-				failed := everything(t, dev, WithTimeout(10*time.Second))
+				failed := everything(t, dev)
 				require.NoError(t, soft.Inject(dev, soft.Faults{}))
 				for _, err := range failed {
 					require.ErrorIs(t, err, ErrDevice, "%s %d", c.name, n)
@@ -210,7 +210,10 @@ func TestHangEverywhere(t *testing.T) {
 	for n := 1; n <= 13; n++ {
 		dev := soft.New(soft.Options{Workers: 1, Faults: soft.Faults{Hang: n}})
 		failed := everything(t, dev, WithTimeout(300*time.Millisecond))
-		require.Equal(t, uint64(n) <= soft.Stats(dev).Commits, len(failed) > 0)
+		if uint64(n) <= soft.Stats(dev).Commits {
+			require.NotEmpty(t, failed)
+		}
+		// Beyond that there are failures only where a machine is so slow that good work takes too long.
 		for _, err := range failed {
 			require.ErrorIs(t, err, ErrTimeout, "hang at %d: %v", n, err)
 		}

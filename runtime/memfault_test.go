@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,7 +106,7 @@ func memoryScenario(t *testing.T, dev mtl.Device, path string) (failed int) {
 		require.NoError(t, x.Release())
 		ok(rt.Wait(t.Context()))
 		rt.queue.reap()
-		require.Eventually(t, func() bool { return released.Load() == 1 }, 5*time.Second, time.Millisecond)
+		eventually(t, func() bool { return released.Load() == 1 }, "not released")
 	}
 	if x, err := MapFile(rt, path); ok(err) {
 		b := make([]byte, 4)
@@ -153,8 +152,7 @@ func TestMemoryFaultsEverywhere(t *testing.T) {
 					require.NoError(t, soft.Inject(dev, fault(n)))
 					total += memoryScenario(t, dev, path)
 					require.NoError(t, soft.Inject(dev, soft.Faults{}))
-					require.Eventually(t, func() bool { return soft.Stats(dev).Objects == objects }, 5*time.Second, time.Millisecond,
-						"%s %d: objects are left", what, n)
+					eventually(t, func() bool { return soft.Stats(dev).Objects == objects }, "%s %d: objects are left", what, n)
 				}
 				require.Zero(t, memoryScenario(t, dev, path), "the next one works")
 			}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -243,9 +244,19 @@ func TestManualHazards(t *testing.T) {
 	require.EqualValues(t, 1, got[0])
 }
 
-// messages counts what f sends.
-func messages(f func()) int {
-	var n atomic.Int64 // the queue's housekeeping sends some now and then
+// messages counts what f sends. The queue's housekeeping, which sends some now and then on a goroutine of its own, rests meanwhile.
+func messages(rt *Runtime, f func()) int {
+	q := &rt.queue
+	q.mu.Lock()
+	for q.armed && !q.tidy.Stop() { // it is just running, and sets the timer again or not
+		q.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		q.mu.Lock()
+	}
+	q.armed = true // so that a commit leaves the timer alone
+	q.mu.Unlock()
+	defer q.tidy.Reset(tidyEvery)
+	var n atomic.Int64
 	objc.SetTrace(func(objc.ID, objc.SEL) { n.Add(1) })
 	defer objc.SetTrace(nil)
 	f()
@@ -269,13 +280,13 @@ func TestMessagesAndAllocations(t *testing.T) {
 		prog, err := rt.Record(encode)
 		require.NoError(t, err)
 		require.NoError(t, prog.Run())
-		replay := messages(func() {
+		replay := messages(rt, func() {
 			_, err := prog.Replay()
 			require.NoError(t, err)
 		})
 		require.LessOrEqual(t, replay, 20)
 		require.GreaterOrEqual(t, replay, prog.Stats().Messages)
-		direct := messages(func() { _, err = rt.Submit(encode) })
+		direct := messages(rt, func() { _, err = rt.Submit(encode) })
 		require.NoError(t, err)
 		t.Logf("family %d: %d messages per replay, %d of them for encoding, against %d directly", families, replay, prog.Stats().Messages, direct)
 		require.Greater(t, direct, 1000)

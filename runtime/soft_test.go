@@ -63,11 +63,15 @@ func awaitGoroutines(t testing.TB, before int) {
 	eventually(t, func() bool { return goruntime.NumGoroutine() <= before }, "more goroutines than before")
 }
 
-func eventually(t testing.TB, f func() bool, otherwise string) {
+// patience is how long a test waits for what happens on another goroutine: so long that no slow machine needs it.
+const patience = time.Minute
+
+// eventually waits until f is true, and fails the test with what is wrong otherwise.
+func eventually(t testing.TB, f func() bool, otherwise string, args ...any) {
 	t.Helper()
-	for late := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
-			t.Error(otherwise)
+			t.Errorf(otherwise, args...)
 			return
 		}
 	}
