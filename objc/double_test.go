@@ -151,10 +151,10 @@ func TestRealErrors(t *testing.T) {
 
 func TestRealBlocks(t *testing.T) {
 	d := realDevice(t)
-	defer NewPool().Drain()
+	live := call(t, "objcdouble_live_objects")
+	pool := NewPool()
 	blocksBefore := len(blocks.funcs)
 	q := ID(NewMessage("newCommandQueue", "@@:").Send(d))
-	defer q.Release()
 	for i := range 300 {
 		cb := ID(NewMessage("commandBuffer", "@@:").Send(q))
 		got := make(chan uintptr, 1)
@@ -176,21 +176,24 @@ func TestRealBlocks(t *testing.T) {
 			if ID(w) != cb {
 				t.Fatal("another command buffer")
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the block did not run")
 		}
 	}
-	for range 1000 {
+	q.Release()
+	pool.Drain()
+	// The thread that called a block lets go of it, and of the command buffer, a moment later.
+	for late := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		blocks.Lock()
 		n := len(blocks.funcs)
 		blocks.Unlock()
-		if n == blocksBefore {
-			wantError(t, "a block panicked: on a foreign thread")
-			return
+		if objects := call(t, "objcdouble_live_objects"); n == blocksBefore && objects == live {
+			break
+		} else if time.Now().After(late) {
+			t.Fatalf("%d blocks and %d objects leak", n-blocksBefore, int(objects-live))
 		}
-		time.Sleep(time.Millisecond)
 	}
-	t.Error("blocks leak")
+	wantError(t, "a block panicked: on a foreign thread")
 }
 
 // newCanary: a canary answers init like every message, with zero.
