@@ -110,23 +110,17 @@ func TestCompletionHandlers(t *testing.T) {
 		select {
 		case id := <-done:
 			require.Equal(t, b.ID(), id)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no completion")
 		}
 		require.Equal(t, mtl.CommandBufferStatusCompleted, b.Status())
 		require.InDelta(t, 0.25, b.GPUEndTime()-b.GPUStartTime(), 0)
 		pool.Drain()
 	}
-	// The thread lets go of the last block a moment after it called it.
-	for range 1000 {
-		if call(t, "objcdouble_live_blocks") == 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 func TestPanicInHandlerIsCaught(t *testing.T) {
+	ledger(t)
 	d := device(t)
 	q := d.NewCommandQueue()
 	defer q.Release()
@@ -137,14 +131,11 @@ func TestPanicInHandlerIsCaught(t *testing.T) {
 	require.NoError(t, b.AddCompletedHandler(func(mtl.CommandBuffer) { defer close(done); panic("in a handler") }))
 	b.Commit()
 	<-done
-	for range 1000 {
-		if err := objc.TakeError(); err != nil {
-			require.ErrorContains(t, err, "in a handler")
-			return
-		}
+	err := objc.TakeError()
+	for late := time.Now().Add(time.Minute); err == nil && time.Now().Before(late); err = objc.TakeError() {
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatal("the panic was lost")
+	require.ErrorContains(t, err, "in a handler")
 }
 
 func TestNewerSelectorsAreAskedFor(t *testing.T) {

@@ -7,6 +7,7 @@ package double
 import (
 	"os"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/ingot-metal/ingot/mtl"
@@ -49,6 +50,10 @@ func ledger(t *testing.T) {
 	}
 	before := count()
 	t.Cleanup(func() {
+		// A thread that called a block lets go of it, and of the command buffer, a moment later.
+		for late := time.Now().Add(time.Minute); count() != before && time.Now().Before(late); {
+			time.Sleep(time.Millisecond)
+		}
 		require.Equal(t, before, count(), "live objects, blocks and Go objects")
 		require.NoError(t, objc.TakeError())
 	})

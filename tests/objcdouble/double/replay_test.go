@@ -43,6 +43,7 @@ func program(t testing.TB, rt *runtime.Runtime) (encode func(*runtime.Pass) erro
 func open(t testing.TB, family mtl.GPUFamily) *runtime.Runtime {
 	t.Helper()
 	call(t, "objcdouble_set_newest_apple_family", uintptr(family))
+	t.Cleanup(func() { call(t, "objcdouble_set_newest_apple_family", uintptr(mtl.GPUFamilyApple9)) }) // as it is for other tests
 	d, err := mtl.SystemDefaultDevice()
 	require.NoError(t, err)
 	rt, err := runtime.Open(runtime.WithDevice(d))
