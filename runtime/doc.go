@@ -39,7 +39,7 @@
 // Values that change from replay to replay are device memory that kernels read, or scalars of a [ScalarPool], whose Set is
 // refused with [ErrBusy] while a replay that reads them is in flight. [Program.Bind] exchanges memory between replays,
 // [Program.ReplayRange] replays a part, and [Join] makes one program of several. [Runtime.Prewarm] makes pipelines before they
-// are needed, and [Runtime.AddLibrary] adds kernels.
+// are needed, and [Runtime.AddLibrary] adds kernels. [Runtime.Check] asks whether work would be taken, and keeps nothing.
 //
 // # Streams
 //

@@ -6,9 +6,9 @@ import (
 	"github.com/ingot-metal/ingot/objc"
 )
 
-// A Pass is work being encoded. It lives within the closure given to [Runtime.Run], [Runtime.Submit] or [Runtime.Record],
-// and belongs to the goroutine that the closure runs on, which stays on its OS thread for that time. After the closure
-// has returned it refuses everything.
+// A Pass is work being encoded. It lives within the closure given to [Runtime.Run], [Runtime.Submit], [Runtime.Record] or
+// [Runtime.Check], and belongs to the goroutine that the closure runs on, which stays on its OS thread for that time. After
+// the closure has returned it refuses everything.
 //
 // A closure may start another pass on the same runtime: that one is committed first.
 type Pass struct {
@@ -138,12 +138,28 @@ func (rt *Runtime) submit(fn string, encode func(p *Pass) error) (Submission, er
 // Record encodes a pass into a program that can be submitted any number of times. When encode returns an error or panics,
 // nothing is kept.
 func (rt *Runtime) Record(encode func(p *Pass) error) (*Program, error) {
-	const fn = "Runtime.Record"
+	var prog *Program
+	err := rt.record("Runtime.Record", encode, func(st *passState) (err error) {
+		prog, err = newProgram(rt, st)
+		return err
+	})
+	return prog, err
+}
+
+// Check is Record without a program: it gives the error with which encode refuses its arguments, or nil, and runs and keeps nothing.
+// So a call, or all calls of a step, can be asked for whether it would be taken. What depends on the moment is left out: memory that the
+// host has mapped, and work that failed or is pending.
+func (rt *Runtime) Check(encode func(p *Pass) error) error {
+	return rt.record("Runtime.Check", encode, func(*passState) error { return nil })
+}
+
+// record encodes a pass without a command buffer, and gives what it gathered to keep.
+func (rt *Runtime) record(fn string, encode func(p *Pass) error, keep func(st *passState) error) error {
 	if encode == nil {
-		return nil, &Error{Func: fn, Arg: "encode", Have: "nil", Need: "a function", Err: ErrMisuse}
+		return &Error{Func: fn, Arg: "encode", Have: "nil", Need: "a function", Err: ErrMisuse}
 	}
 	if err := rt.enter(fn); err != nil {
-		return nil, err
+		return err
 	}
 	defer rt.leave()
 	defer objc.NewPool().Drain()
@@ -154,10 +170,10 @@ func (rt *Runtime) Record(encode func(p *Pass) error) (*Program, error) {
 		st.abandon()
 	}()
 	if err := encode(p); err != nil {
-		return nil, err
+		return err
 	}
 	if e := st.openGroup(fn); e != nil {
-		return nil, e
+		return e
 	}
-	return newProgram(rt, st)
+	return keep(st)
 }

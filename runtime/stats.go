@@ -21,7 +21,7 @@ type Stats struct {
 	Passes, Replays, Submissions uint64
 	// Programs is how many were recorded.
 	Programs uint64
-	// Dispatches and Barriers were encoded, in passes and recordings; replays do not count.
+	// Dispatches and Barriers were encoded, in passes, recordings and checks; replays do not count.
 	Dispatches, Barriers uint64
 	// Blits are the copies and fills that were encoded.
 	Blits uint64
