@@ -47,36 +47,12 @@ func UploadAffine(rt *runtime.Runtime, a quant.Affine) (AffineBank, error) {
 	if err := a.Validate(); err != nil {
 		return AffineBank{}, shapeOf(fn, err)
 	}
-	var u uploads
-	weight, scales, biases := uploaded(&u, rt, a.Weight), uploaded(&u, rt, a.Scales), uploaded(&u, rt, a.Biases)
+	u := uploads{fn: fn, rt: rt}
+	weight, scales, biases := uploaded(&u, a.Weight), uploaded(&u, a.Scales), uploaded(&u, a.Biases)
 	if u.err != nil {
 		return AffineBank{}, u.undo()
 	}
 	return newAffineBank(fn, a.Format, weight, scales, biases, a.Rows, a.Cols)
-}
-
-// uploads are copies to device memory, all or none.
-type uploads struct {
-	release []func() error
-	err     error
-}
-
-func uploaded[T runtime.Element](u *uploads, rt *runtime.Runtime, data []T) (s runtime.Slice[T]) {
-	if u.err != nil {
-		return s
-	}
-	if s, u.err = runtime.SliceOf(rt, data); u.err == nil {
-		u.release = append(u.release, s.Release)
-	}
-	return s
-}
-
-// undo gives back what was uploaded before the first error, which it returns.
-func (u *uploads) undo() error {
-	for _, release := range u.release {
-		_ = release()
-	}
-	return u.err
 }
 
 // Format is the form of codes, groups, scales and biases.

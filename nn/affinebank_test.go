@@ -32,10 +32,10 @@ func TestAffineBank(t *testing.T) {
 	})
 	sameElements(t, "rows 1 to 3", all.written()[1:4], some.written())
 	for _, bad := range [][2]int{{-1, 2}, {2, 2}, {4, 6}} {
-		checkRefused(t, "nn.AffineBank.RowRange", refusal{"rows", nil, runtime.ErrShape, []string{"5 rows"}}, second(bank.RowRange(bad[0], bad[1])))
+		checkRefused(t, "nn.AffineBank.RowRange", refusal{"rows", nil, runtime.ErrShape, []string{"[", "5 rows"}}, second(bank.RowRange(bad[0], bad[1])))
 	}
-	checkRefused(t, "nn.AffineBank.RowRange", refusal{"zero", nil, runtime.ErrShape, []string{"zero bank"}}, second(AffineBank{}.RowRange(0, 1)))
-	checkRefused(t, "nn.AffineBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"zero bank"}}, AffineBank{}.Release())
+	checkRefused(t, "nn.AffineBank.RowRange", refusal{"zero", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, second(AffineBank{}.RowRange(0, 1)))
+	checkRefused(t, "nn.AffineBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, AffineBank{}.Release())
 	if err := part.Release(); !errors.Is(err, runtime.ErrMisuse) {
 		t.Error("a part was released:", err)
 	}
@@ -96,7 +96,7 @@ func TestAffineCodesBank(t *testing.T) {
 		t.Error(err)
 	}
 	checkRefused(t, "nn.AffineCodesBank.Release", refusal{"twice", nil, runtime.ErrClosed, []string{"codes"}}, bank.Release())
-	checkRefused(t, "nn.AffineCodesBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"zero bank"}}, AffineCodesBank{}.Release())
+	checkRefused(t, "nn.AffineCodesBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, AffineCodesBank{}.Release())
 	codes, numbers, theirs := newBuffer(t, rt, make([]uint8, 96)).s, newBuffer(t, rt, make([]float32, 6)).s, newBuffer(t, foreign, make([]float32, 6)).s
 	checkRefused(t, "nn.NewAffineCodesBank", refusal{"codes", nil, runtime.ErrShape, []string{"codes", "95", "96"}}, second(NewAffineCodesBank(codes.Slice(1, 96), numbers, numbers, 3, 32, 16)))
 	checkRefused(t, "nn.NewAffineCodesBank", refusal{"scales", nil, runtime.ErrShape, []string{"scales", "5", "6"}}, second(NewAffineCodesBank(codes, numbers.Slice(1, 6), numbers, 3, 32, 16)))
@@ -124,7 +124,7 @@ func TestAffinePlaneBank(t *testing.T) {
 		t.Error(err)
 	}
 	checkRefused(t, "nn.AffinePlaneBank.Release", refusal{"twice", nil, runtime.ErrClosed, []string{"plane"}}, bank.Release())
-	checkRefused(t, "nn.AffinePlaneBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"zero bank"}}, AffinePlaneBank{}.Release())
+	checkRefused(t, "nn.AffinePlaneBank.Release", refusal{"zero", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, AffinePlaneBank{}.Release())
 	words, numbers, theirs := newBuffer(t, rt, make([]uint32, 1028)).s, newBuffer(t, rt, make([]uint32, 128)).s, newBuffer(t, foreign, make([]uint32, 128)).s
 	plane := words.Slice(0, 1024)
 	checkRefused(t, "nn.NewAffinePlaneBank", refusal{"rows", nil, runtime.ErrShape, []string{"rows", "65"}}, second(NewAffinePlaneBank(plane, numbers, 65, 128)))

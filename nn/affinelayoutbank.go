@@ -48,8 +48,8 @@ func UploadAffineCodes(rt *runtime.Runtime, a quant.AffineCodes) (AffineCodesBan
 	if err := a.Validate(); err != nil {
 		return AffineCodesBank{}, shapeOf(fn, err)
 	}
-	var u uploads
-	codes, scales, biases := uploaded(&u, rt, a.Codes), uploaded(&u, rt, a.Scales), uploaded(&u, rt, a.Biases)
+	u := uploads{fn: fn, rt: rt}
+	codes, scales, biases := uploaded(&u, a.Codes), uploaded(&u, a.Scales), uploaded(&u, a.Biases)
 	if u.err != nil {
 		return AffineCodesBank{}, u.undo()
 	}
@@ -114,8 +114,8 @@ func UploadAffinePlane(rt *runtime.Runtime, a quant.AffinePlane) (AffinePlaneBan
 	if err := a.Validate(); err != nil {
 		return AffinePlaneBank{}, shapeOf(fn, err)
 	}
-	var u uploads
-	plane, metadata := uploaded(&u, rt, a.Plane), uploaded(&u, rt, a.Metadata)
+	u := uploads{fn: fn, rt: rt}
+	plane, metadata := uploaded(&u, a.Plane), uploaded(&u, a.Metadata)
 	if u.err != nil {
 		return AffinePlaneBank{}, u.undo()
 	}

@@ -429,7 +429,7 @@ func TestSoftcapSampleRefuses(t *testing.T) {
 		{"no pass", func(*runtime.Pass) error { return SoftcapSample(nil, token.s, io.s, limit.s, 8) }, runtime.ErrMisuse, nil},
 		{"n 0", call(token.s, io.s, limit.s, 0), runtime.ErrShape, []string{"n"}},
 		{"n negative", call(token.s, io.s, limit.s, -1), runtime.ErrShape, []string{"n"}},
-		{"n 257", call(token.s, io.s, limit.s, 257), runtime.ErrShape, []string{"257", "256"}},
+		{"n 257", call(token.s, io.s, limit.s, 257), runtime.ErrShape, []string{"n", "257", "256"}},
 		{"logits short", call(token.s, io.s.Slice(0, 7), limit.s, 8), runtime.ErrShape, []string{"logits", "7", "8"}},
 		{"token empty", call(token.s.Slice(0, 0), io.s, limit.s, 8), runtime.ErrShape, []string{"token"}},
 		{"no cap", call(token.s, io.s, slice{}, 8), runtime.ErrShape, []string{"softcap"}},

@@ -113,7 +113,7 @@ func attnMemory[E Float](c *check, out runtime.View, bf16 bool, q runtime.Slice[
 	need("Tkv", live.Tkv.View(), 1, 4, 4)
 	need("QPos", live.QPos.View(), 1, 4, 4)
 	need("KVPos", live.KVPos.View(), 1, 4, 4)
-	a.hasSinks = d.Sinks.View() != runtime.View{}
+	a.hasSinks = !isZero(d.Sinks.View())
 	if a.hasSinks {
 		need("Sinks", d.Sinks.View(), d.Heads, 4, 4)
 	}

@@ -28,7 +28,7 @@ type PreciseDims struct {
 	QOffset               int // position of query row 0 among the keys; not used with Mask
 	Window                int // keys that a row sees, its own included; 0 means all
 	Causal                bool
-	Scale                 float32
+	Scale                 float32 // finite and above 0
 	Softcap               float32 // limits scores to ±Softcap, after the scale; 0 means no limit
 
 	// Mask is added to the scores: 0 or minus infinity, [Tq, Tk] for all heads or [Batch, Heads, Tq, Tk]. The zero Slice means none.
@@ -61,6 +61,7 @@ type PreciseV struct {
 //
 // Shapes: q and out [Batch, Heads, Tq, HeadDim], k [Batch, HeadsKV, Capacity, HeadDim], v as [PreciseV] says. Rows from Tk on are not
 // read. Keys that no row of a tile sees are skipped; others must be finite even where a row does not see them. HeadsKV divides Heads.
+// q, k, v and out start at multiples of 8 bytes. Mask and Blocks have exactly the lengths of their shapes.
 // Tq == 0, Heads == 0 and Batch == 0 are no-ops; Tk is at least 1. With Causal or Window QOffset + Tq is at most Tk. With codes
 // out is rotated as V is: undo it with [quant.TQHB.Unrotate], and rotate queries only if keys are.
 //

@@ -385,7 +385,7 @@ func TestFlashAttnPreciseRefuses(t *testing.T) {
 		{"blocks of another size", masked, func(a *args) { a.d.Blocks = a.d.Blocks.Slice(0, 1) }, runtime.ErrShape, []string{"Blocks"}},
 		{"blocks without a mask", masked, func(a *args) { a.d.Mask = runtime.Slice[half.Float16]{} }, runtime.ErrShape, []string{"Blocks"}},
 		{"codec", coded, func(a *args) { a.v.Codec.Dim = 256 }, runtime.ErrShape, []string{"V.Codec"}},
-		{"codec's bits", coded, func(a *args) { a.v.Codec.Bits = 7 }, runtime.ErrShape, []string{"V.Codec"}},
+		{"codec's bits", coded, func(a *args) { a.v.Codec.Bits = 7 }, runtime.ErrScalar, []string{"V.Codec.bits", "7"}},
 		{"no norms", coded, func(a *args) { a.v.Norms = runtime.Slice[float32]{} }, runtime.ErrShape, []string{"V.Norms"}},
 		{"foreign q", s, func(a *args) { a.q = foreign.q }, runtime.ErrForeign, []string{"q"}},
 		{"foreign V", s, func(a *args) { a.v = foreign.v }, runtime.ErrForeign, []string{"V"}},
@@ -410,7 +410,7 @@ func TestFlashAttnPreciseRefuses(t *testing.T) {
 	}
 	old := openOn(t, soft.Options{Families: []mtl.GPUFamily{mtl.GPUFamilyMac2, mtl.GPUFamilyCommon1, mtl.GPUFamilyCommon2, mtl.GPUFamilyCommon3}})
 	none := newPrecise(t, old, r, c)
-	checkRefused(t, "nn.ValidateFlashAttnPrecise", refusal{"no matrices", nil, runtime.ErrLimit, []string{"simdgroup matrices"}},
+	checkRefused(t, "nn.ValidateFlashAttnPrecise", refusal{"no matrices", nil, runtime.ErrLimit, []string{"p", "simdgroup matrices"}},
 		ValidateFlashAttnPrecise(old, none.out.s, none.q.s, none.k.s, none.v, none.d))
 	for _, change := range []func(d *PreciseDims){func(d *PreciseDims) { d.Tq = 0 }, func(d *PreciseDims) { d.Heads = 0 }, func(d *PreciseDims) { d.Batch = 0 }} {
 		d := s.d
@@ -485,7 +485,7 @@ func TestPrewarmFlashAttnPrecise(t *testing.T) {
 		t.Error(labels, err)
 	}
 	_, err = PrewarmFlashAttnPrecise(t.Context(), rt, PrecisePipeline{HeadDim: 80, V: PreciseF16})
-	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"head dimension", nil, runtime.ErrShape, []string{"80"}}, err)
+	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"head dimension", nil, runtime.ErrShape, []string{"pipelines", "80"}}, err)
 	_, err = PrewarmFlashAttnPrecise(t.Context(), nil)
 	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
 }

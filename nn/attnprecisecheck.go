@@ -19,8 +19,6 @@ type precisePlan struct {
 	work                                     bool
 }
 
-func isSet[T runtime.Element](s runtime.Slice[T]) bool { return s.View() != runtime.View{} }
-
 // check validates a call and fills the plan.
 func (a *precisePlan) check(c *check, out runtime.Slice[float32], q, k runtime.Slice[half.Float16], v *PreciseV, d *PreciseDims) {
 	a.shape(c, v, d)
@@ -54,7 +52,7 @@ func (a *precisePlan) check(c *check, out runtime.Slice[float32], q, k runtime.S
 	nv := c.elements("Batch * HeadsKV * rows of v * HeadDim", d.Batch, d.HeadsKV, a.vRows, d.HeadDim)
 	need("V", a.v, nv, size, 8)
 	a.masks(c, d)
-	if d.Sinks.View() != (runtime.View{}) {
+	if a.Sinks {
 		need("Sinks", d.Sinks.View(), d.Heads, 4, 4)
 	}
 	if c.err != nil || nq == 0 {
@@ -95,16 +93,16 @@ func (a *precisePlan) shape(c *check, v *PreciseV, d *PreciseDims) {
 		return
 	}
 	set := 0
-	if isSet(v.F32) {
+	if !isZero(v.F32.View()) {
 		set, a.V = set+1, PreciseF32
 	}
-	if isSet(v.F16) {
+	if !isZero(v.F16.View()) {
 		set, a.V = set+1, PreciseF16
 	}
-	if isSet(v.Codes) {
+	if !isZero(v.Codes.View()) {
 		set, a.V = set+1, PreciseCodes
 	}
-	masked := isSet(d.Mask)
+	masked := !isZero(d.Mask.View())
 	switch {
 	case d.Heads%d.HeadsKV != 0:
 		c.refuse("HeadsKV", strconv.Itoa(d.HeadsKV), fmt.Sprintf("a divisor of Heads, %d", d.Heads), runtime.ErrShape)
@@ -116,20 +114,18 @@ func (a *precisePlan) shape(c *check, v *PreciseV, d *PreciseDims) {
 		c.refuse("Mask", "a mask with Window or Causal", "one of these", runtime.ErrShape)
 	case masked && d.HeadDim == 512:
 		c.refuse("Mask", "a mask", "none with HeadDim 512", runtime.ErrShape)
-	case isSet(d.Blocks) && !masked:
+	case !isZero(d.Blocks.View()) && !masked:
 		c.refuse("Blocks", "tiles of no mask", "a Mask", runtime.ErrShape)
 	case !masked && (d.Causal || d.Window != 0) && d.QOffset > d.Tk-d.Tq:
 		c.refuse("QOffset + Tq", fmt.Sprintf("%d + %d", d.QOffset, d.Tq), fmt.Sprintf("at most Tk, %d", d.Tk), runtime.ErrShape)
 	case a.V == PreciseCodes && v.Codec.Dim != d.HeadDim:
 		c.refuse("V.Codec", fmt.Sprintf("vectors of %d", v.Codec.Dim), fmt.Sprintf("of HeadDim, %d", d.HeadDim), runtime.ErrShape)
 	case a.V == PreciseCodes:
-		if err := v.Codec.Validate(); err != nil {
-			c.refuse("V.Codec", err.Error(), "a codec", runtime.ErrShape)
-		}
+		c.codec("V.Codec", v.Codec)
 	}
 	c.needsMatrices()
 	a.HeadDim, a.AlignQ, a.AlignK = d.HeadDim, d.Tq%rows == 0, d.Tk%keys == 0
-	a.Mask, a.Blocks, a.Sinks = masked, isSet(d.Blocks), isSet(d.Sinks)
+	a.Mask, a.Blocks, a.Sinks = masked, !isZero(d.Blocks.View()), !isZero(d.Sinks.View())
 	a.Causal, a.Window, a.Softcap = d.Causal, d.Window != 0, d.Softcap != 0
 }
 

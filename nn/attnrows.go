@@ -80,7 +80,7 @@ func attnRows[E Float](c *check, out runtime.View, bf16 bool, q runtime.Slice[fl
 		if r.groups == 0 {
 			r.groups = RowsGroupsFor(d.HeadDim)
 		}
-		options := d.Softcap != 0 || d.Sinks.View() != runtime.View{}
+		options := d.Softcap != 0 || !isZero(d.Sinks.View())
 		name := func(groups int) string {
 			s := findAttn(rowsSettings, d.HeadDim, r.lanes, groups)
 			switch {

@@ -61,7 +61,7 @@ func (c *check) attnTiled(out runtime.View, bf16 bool, q, k, v runtime.Slice[flo
 			c.refuse("Window", fmt.Sprint(d.Window), "0 with HeadDim 512", runtime.ErrShape)
 		case d.Softcap != 0:
 			c.refuse("Softcap", fmt.Sprint(d.Softcap), "0: FlashAttnRows caps scores", runtime.ErrShape)
-		case d.Sinks.View() != runtime.View{}:
+		case !isZero(d.Sinks.View()):
 			c.refuse("Sinks", fmt.Sprintf("%d elements", d.Sinks.Len()), "the zero Slice: FlashAttnRows has sinks", runtime.ErrShape)
 		case d.Lanes != 0 || d.Groups != 0 || d.Chunk != 0:
 			c.refuse("Lanes, Groups, Chunk", fmt.Sprintf("%d, %d and %d", d.Lanes, d.Groups, d.Chunk), "0", runtime.ErrShape)

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"fmt"
-
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
@@ -34,13 +32,8 @@ func NewQ4MLXBank(packed runtime.Slice[uint32], scalesBiases runtime.Slice[half.
 	c := check{fn: fn, rt: packed.Runtime(), of: "packed"}
 	c.owned("packed", packed.View())
 	c.owned("scalesBiases", scalesBiases.View())
-	exact := func(arg string, have, need int) {
-		if c.err == nil && have != need {
-			c.refuse(arg, fmt.Sprintf("%d elements", have), fmt.Sprintf("%d for %d * %d weights in groups of %d", need, rows, cols, groupSize), runtime.ErrShape)
-		}
-	}
-	exact("packed", packed.Len(), words)
-	exact("scalesBiases", scalesBiases.Len(), pairs)
+	c.exact("packed", packed.Len(), words)
+	c.exact("scalesBiases", scalesBiases.Len(), pairs)
 	c.capacity("packed", packed.View(), words, 4, 8)
 	c.capacity("scalesBiases", scalesBiases.View(), pairs, 2, 4)
 	if c.err != nil {
@@ -67,14 +60,10 @@ func UploadQ4MLX(rt *runtime.Runtime, q quant.Q4MLX) (Q4MLXBank, error) {
 	if err := q.Validate(); err != nil {
 		return Q4MLXBank{}, shapeOf(fn, err)
 	}
-	packed, err := runtime.SliceOf(rt, q.Packed)
-	if err != nil {
-		return Q4MLXBank{}, err
-	}
-	sb, err := runtime.SliceOf(rt, q.ScalesBiases)
-	if err != nil {
-		packed.Release()
-		return Q4MLXBank{}, err
+	u := uploads{fn: fn, rt: rt}
+	packed, sb := uploaded(&u, q.Packed), uploaded(&u, q.ScalesBiases)
+	if u.err != nil {
+		return Q4MLXBank{}, u.undo()
 	}
 	return NewQ4MLXBank(packed, sb, q.Rows, q.Cols, q.GroupSize)
 }
@@ -106,26 +95,4 @@ func (b Q4MLXBank) RowRange(i, j int) (Q4MLXBank, error) {
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
 func (b Q4MLXBank) Release() error {
 	return releaseBank("nn.Q4MLXBank.Release", "NewQ4MLXBank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scalesBiases", b.sb.Release})
-}
-
-// bank refuses a bank that cannot be used, or has another number of columns than cols, if that is not 0.
-func (c *check) bank(arg string, b Q4MLXBank, cols int) {
-	if c.err != nil {
-		return
-	}
-	if b.rows == 0 {
-		c.refuse(arg, "the zero bank", "a bank from NewQ4MLXBank", runtime.ErrShape)
-		return
-	}
-	if cols != 0 && b.cols != cols {
-		c.refuse(arg, fmt.Sprintf("%d columns", b.cols), fmt.Sprint(cols), runtime.ErrShape)
-	}
-}
-
-func (c *check) bankOwned(arg string, b Q4MLXBank) {
-	if c.err != nil {
-		return
-	}
-	c.owned(arg, b.packed.View())
-	c.owned(arg, b.sb.View())
 }

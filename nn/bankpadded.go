@@ -35,10 +35,11 @@ func NewQ4MLXBlockedBank(packed runtime.Slice[uint32], scalesBiases runtime.Slic
 
 // UploadQ4MLXBlocked copies a matrix to new device memory. Release gives it back.
 func UploadQ4MLXBlocked(rt *runtime.Runtime, q quant.Q4MLXBlocked) (Q4MLXBlockedBank, error) {
+	const fn = "nn.UploadQ4MLXBlocked"
 	if err := q.Validate(); err != nil {
-		return Q4MLXBlockedBank{}, shapeOf("nn.UploadQ4MLXBlocked", err)
+		return Q4MLXBlockedBank{}, shapeOf(fn, err)
 	}
-	packed, sb, err := uploadPadded(rt, q.Packed, q.ScalesBiases)
+	packed, sb, err := uploadPadded(fn, rt, q.Packed, q.ScalesBiases)
 	if err != nil {
 		return Q4MLXBlockedBank{}, err
 	}
@@ -108,10 +109,11 @@ func NewQ4MLXInterleavedBank(packed runtime.Slice[uint32], scalesBiases runtime.
 
 // UploadQ4MLXInterleaved copies a matrix to new device memory. Release gives it back.
 func UploadQ4MLXInterleaved(rt *runtime.Runtime, q quant.Q4MLXInterleaved) (Q4MLXInterleavedBank, error) {
+	const fn = "nn.UploadQ4MLXInterleaved"
 	if err := q.Validate(); err != nil {
-		return Q4MLXInterleavedBank{}, shapeOf("nn.UploadQ4MLXInterleaved", err)
+		return Q4MLXInterleavedBank{}, shapeOf(fn, err)
 	}
-	packed, sb, err := uploadPadded(rt, q.Packed, q.ScalesBiases)
+	packed, sb, err := uploadPadded(fn, rt, q.Packed, q.ScalesBiases)
 	if err != nil {
 		return Q4MLXInterleavedBank{}, err
 	}
@@ -164,14 +166,12 @@ func checkPadded(fn string, packed runtime.Slice[uint32], sb runtime.Slice[half.
 	return c.result()
 }
 
-func uploadPadded(rt *runtime.Runtime, words []uint32, pairs []half.BFloat16) (packed runtime.Slice[uint32], sb runtime.Slice[half.BFloat16], err error) {
-	if packed, err = runtime.SliceOf(rt, words); err != nil {
-		return packed, sb, err
+func uploadPadded(fn string, rt *runtime.Runtime, words []uint32, pairs []half.BFloat16) (packed runtime.Slice[uint32], sb runtime.Slice[half.BFloat16], err error) {
+	u := uploads{fn: fn, rt: rt}
+	if packed, sb = uploaded(&u, words), uploaded(&u, pairs); u.err != nil {
+		return packed, sb, u.undo()
 	}
-	if sb, err = runtime.SliceOf(rt, pairs); err != nil {
-		packed.Release()
-	}
-	return packed, sb, err
+	return packed, sb, nil
 }
 
 // paddedRange is the memory of the tiles that hold rows i up to j: tiles stand one after the other.

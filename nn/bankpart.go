@@ -49,3 +49,36 @@ func releaseBank(fn, maker string, rows int, parts ...bankPart) error {
 	}
 	return first
 }
+
+// uploads are copies to device memory, all or none, for a function whose errors name it.
+type uploads struct {
+	fn      string
+	rt      *runtime.Runtime
+	release []func() error
+	err     error
+}
+
+func uploaded[T runtime.Element](u *uploads, data []T) (s runtime.Slice[T]) {
+	if u.err != nil {
+		return s
+	}
+	s, err := runtime.SliceOf(u.rt, data)
+	if err == nil {
+		u.release = append(u.release, s.Release)
+		return s
+	}
+	u.err = err
+	var e *runtime.Error
+	if errors.As(err, &e) {
+		u.err = &runtime.Error{Func: u.fn, Arg: e.Arg, Have: e.Have, Need: e.Need, Err: e.Err}
+	}
+	return s
+}
+
+// undo gives back what was uploaded before the first error, which it returns.
+func (u *uploads) undo() error {
+	for _, release := range u.release {
+		_ = release()
+	}
+	return u.err
+}

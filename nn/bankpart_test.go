@@ -58,16 +58,75 @@ func TestPaddedRowRange(t *testing.T) {
 		text string
 	}{{-16, 16, "0 <= i < j <= rows"}, {16, 16, "0 <= i"}, {32, 16, "0 <= i"}, {0, 38, "37 rows"}, {0, 48, "37 rows"}, {8, 16, "multiples of 16"}, {16, 36, "multiples of 16"}} {
 		_, err := blocked.RowRange(c.i, c.j)
-		checkRefused(t, "nn.Q4MLXBlockedBank.RowRange", refusal{fmt.Sprint(c), nil, runtime.ErrShape, []string{c.text}}, err)
+		checkRefused(t, "nn.Q4MLXBlockedBank.RowRange", refusal{fmt.Sprint(c), nil, runtime.ErrShape, []string{"[", c.text}}, err)
 	}
 	for _, c := range [][2]int{{2, 8}, {4, 10}, {-4, 4}, {36, 38}} {
 		_, err := tiles.RowRange(c[0], c[1])
-		checkRefused(t, "nn.Q4MLXInterleavedBank.RowRange", refusal{fmt.Sprint(c), nil, runtime.ErrShape, []string{"37 rows"}}, err)
+		checkRefused(t, "nn.Q4MLXInterleavedBank.RowRange", refusal{fmt.Sprint(c), nil, runtime.ErrShape, []string{"[", "37 rows"}}, err)
 	}
 	_, err := Q4MLXBlockedBank{}.RowRange(0, 16)
-	checkRefused(t, "nn.Q4MLXBlockedBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"NewQ4MLXBlockedBank"}}, err)
+	checkRefused(t, "nn.Q4MLXBlockedBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"bank", "NewQ4MLXBlockedBank"}}, err)
 	_, err = Q4MLXInterleavedBank{}.RowRange(0, 4)
-	checkRefused(t, "nn.Q4MLXInterleavedBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"NewQ4MLXInterleavedBank"}}, err)
+	checkRefused(t, "nn.Q4MLXInterleavedBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"bank", "NewQ4MLXInterleavedBank"}}, err)
+}
+
+// Uploads to no runtime, and to one that is closed, name the function.
+func TestUploadsRefuse(t *testing.T) {
+	r := source(665)
+	mlx := quantizedMLX(t, r, 64, 64, 64)
+	blocks, err := mlx.Blocked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiles, err := mlx.Interleaved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	affine, err := mlx.Affine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := affine.Unpack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane, err := affine.Plane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := normals(r, 64*64, 1)
+	q4, err := quant.QuantizeQ4(weights, 64, 64, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q8, err := quant.QuantizeQ8(weights, 64, 64, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := runtime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for fn, upload := range map[string]func(rt *runtime.Runtime) error{
+		"nn.UploadQ4MLX":            func(rt *runtime.Runtime) error { return second(UploadQ4MLX(rt, mlx)) },
+		"nn.UploadQ4MLXBlocked":     func(rt *runtime.Runtime) error { return second(UploadQ4MLXBlocked(rt, blocks)) },
+		"nn.UploadQ4MLXInterleaved": func(rt *runtime.Runtime) error { return second(UploadQ4MLXInterleaved(rt, tiles)) },
+		"nn.UploadAffine":           func(rt *runtime.Runtime) error { return second(UploadAffine(rt, affine)) },
+		"nn.UploadAffineCodes":      func(rt *runtime.Runtime) error { return second(UploadAffineCodes(rt, codes)) },
+		"nn.UploadAffinePlane":      func(rt *runtime.Runtime) error { return second(UploadAffinePlane(rt, plane)) },
+		"nn.UploadQ4":               func(rt *runtime.Runtime) error { return second(UploadQ4(rt, q4)) },
+		"nn.UploadQ8":               func(rt *runtime.Runtime) error { return second(UploadQ8(rt, q8)) },
+		"nn.UploadDense":            func(rt *runtime.Runtime) error { return second(UploadDense(rt, weights, 64, 64)) },
+		"nn.UploadBlocks": func(rt *runtime.Runtime) error {
+			return second(UploadBlocks(rt, quant.BlockQ8_0, make([]byte, 64*68), 64, 64))
+		},
+	} {
+		checkRefused(t, fn, refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt", "nil"}}, upload(nil))
+		checkRefused(t, fn, refusal{"closed runtime", nil, runtime.ErrClosed, nil}, upload(closed))
+	}
 }
 
 // Releasing a bank twice, a part or the zero bank names the bank's method and the part.
@@ -107,7 +166,7 @@ func TestReleaseBankErrors(t *testing.T) {
 			func(b bank) (bank, error) { return b.(Q4MLXInterleavedBank).RowRange(4, 8) }},
 	} {
 		fn := "nn." + c.name + ".Release"
-		checkRefused(t, fn, refusal{"zero", nil, runtime.ErrShape, []string{"zero bank", "New" + c.name}}, c.zero.Release())
+		checkRefused(t, fn, refusal{"zero", nil, runtime.ErrShape, []string{"bank", "zero bank", "New" + c.name}}, c.zero.Release())
 		b, err := c.upload()
 		if err != nil {
 			t.Fatal(c.name, err)

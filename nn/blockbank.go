@@ -63,9 +63,10 @@ func UploadBlocks(rt *runtime.Runtime, format quant.BlockFormat, data []byte, ro
 	if c.err != nil {
 		return BlockBank{}, c.err
 	}
-	s, err := runtime.SliceOf(rt, data)
-	if err != nil {
-		return BlockBank{}, err
+	u := uploads{fn: fn, rt: rt}
+	s := uploaded(&u, data)
+	if u.err != nil {
+		return BlockBank{}, u.err
 	}
 	return newBlockBank(fn, format, s, rows, cols)
 }

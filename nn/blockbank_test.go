@@ -75,7 +75,7 @@ func TestBlockBank(t *testing.T) {
 		}
 		checkRefused(t, "nn.NewBlockBank", refusal{"released", nil, runtime.ErrClosed, []string{"data"}}, second(NewBlockBank(f, b.Data(), rows, k)))
 	}
-	checkRefused(t, "nn.BlockBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"NewBlockBank"}}, second(BlockBank{}.RowRange(0, 1)))
+	checkRefused(t, "nn.BlockBank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"bank", "NewBlockBank"}}, second(BlockBank{}.RowRange(0, 1)))
 }
 
 func TestDenseBank(t *testing.T) {
@@ -122,7 +122,7 @@ func TestDenseBank(t *testing.T) {
 		{"nn.UploadDense", second(UploadDense(rt, data, 2, 2)), runtime.ErrShape, []string{"data"}},
 		{"nn.UploadDense", second(UploadDense[float32](nil, nil, 2, 2)), runtime.ErrMisuse, []string{"rt"}},
 		{"nn.DenseBank.RowRange", second(b.RowRange(1, 4)), runtime.ErrShape, []string{"[1:4]", "3 rows"}},
-		{"nn.DenseBank.RowRange", second(DenseBank[float32]{}.RowRange(0, 1)), runtime.ErrShape, []string{"zero bank"}},
+		{"nn.DenseBank.RowRange", second(DenseBank[float32]{}.RowRange(0, 1)), runtime.ErrShape, []string{"bank", "zero bank"}},
 	} {
 		checkRefused(t, c.fn, refusal{c.fn, nil, c.want, c.parts}, c.err)
 	}

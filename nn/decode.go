@@ -156,6 +156,7 @@ func (c *check) decodeStep(a *DecodeStep) (end runtime.View) {
 	c.product("KVCapacity * KVStride", math.MaxUint32, a.KVCapacity, a.KVStride)
 	c.dim("length of Prompt", a.Prompt.Len(), 0)
 	c.dim("length of Output", a.Output.Len(), 0)
+	c.dim("length of EndTokens", a.EndTokens.Len(), 0)
 	need := func(arg string, s runtime.Slice[uint32], n int) {
 		c.owned(arg, s.View())
 		c.capacity(arg, s.View(), n, 4, 4)
@@ -165,7 +166,7 @@ func (c *check) decodeStep(a *DecodeStep) (end runtime.View) {
 	need("Argmax", a.Argmax, 1)
 	need("Output", a.Output, 1)
 	end = a.Argmax.View()
-	if a.EndTokens != (runtime.Slice[uint32]{}) {
+	if !isZero(a.EndTokens.View()) {
 		need("EndTokens", a.EndTokens, 0)
 		if a.EndTokens.Len() > 0 {
 			end = a.EndTokens.View()

@@ -42,9 +42,10 @@ func UploadDense[T Float](rt *runtime.Runtime, data []T, rows, cols int) (DenseB
 	if c.err != nil {
 		return DenseBank[T]{}, c.err
 	}
-	s, err := runtime.SliceOf(rt, data)
-	if err != nil {
-		return DenseBank[T]{}, err
+	u := uploads{fn: fn, rt: rt}
+	s := uploaded(&u, data)
+	if u.err != nil {
+		return DenseBank[T]{}, u.err
 	}
 	return newDenseBank(fn, s, rows, cols)
 }

@@ -161,10 +161,14 @@
 // # Validation
 //
 // Every function checks everything before it encodes anything, in this order: scalars, shapes and their products (none can
-// overflow), memory that is valid and of the pass's runtime, lengths and alignment, and that what is written overlaps
-// nothing else that the call touches. A slice may be longer than needed; the rest is neither read nor written. A call
+// overflow), memory that is valid and of the pass's runtime, lengths and alignment, and that what is written is not read-only and
+// overlaps nothing else that the call touches. A slice may be longer than needed; the rest is neither read nor written. A call
 // that is refused returns a [*runtime.Error] with function, argument, what it has and what it needs, over one of runtime's
-// sentinels, and leaves the pass as it was. A call with nothing to do returns nil and encodes nothing.
+// sentinels, and leaves the pass as it was. A call with nothing to do returns nil and encodes nothing. Beside the errors that a
+// function names there is ErrMisuse, for a nil pass and for read-only memory that would be written.
+//
+// The Validate functions make these checks without a pass. [runtime.Runtime.Check] does so for any call, and for all calls of a step,
+// with those of the launches: threads and threadgroups beyond the device's limits.
 //
 // Values that change from step to step (positions, lengths, tokens) are device slices. The kernels read them when they
 // run and limit them to capacities that the host has checked, so that no live value leads out of a buffer.

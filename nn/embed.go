@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 
+	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 )
 
@@ -36,36 +37,49 @@ func UnsafeEmbedLookupQ4MLX(p *runtime.Pass, out runtime.Slice[float32], table Q
 
 func embedLookupQ4MLX(fn string, p *runtime.Pass, out runtime.Slice[float32], table Q4MLXBank, ids runtime.Slice[uint32], tokens int, scale float32,
 	bind func(*runtime.ScalarBinder) error) error {
+	return embedPacked(fn, p, out, table.weights(), lookup{"embed_lookup_q4_mlx", quant.CodesPerWord, EmbedGroups, 0}, ids, tokens, scale, bind)
+}
+
+// lookup is how a table of packed codes is read.
+type lookup struct {
+	kernel string
+	cols   int                          // of a thread
+	groups func(tokens, hidden int) int // of the launch
+	scales quant.ScaleType              // the function constant of tables in the affine format, else 0
+}
+
+func embedPacked(fn string, p *runtime.Pass, out runtime.Slice[float32], w weights, how lookup, ids runtime.Slice[uint32], tokens int, scale float32,
+	bind func(*runtime.ScalarBinder) error) error {
 	c := start(fn, p)
 	c.finite("scale", scale)
-	c.bank("table", table, 0)
+	c.weights("table", &w)
 	c.dim("tokens", tokens, 0)
-	n := c.elements("tokens * columns", tokens, table.cols)
+	n := c.elements("tokens * columns", tokens, w.cols)
 	// A thread's position in the grid is 32 bits wide, up to the end of the last threadgroup.
-	c.product("tokens * words", math.MaxUint32-EmbedThreads, tokens, table.cols/8)
-	c.bankOwned("table", table)
-	c.owned("ids", ids.View())
-	c.owned("out", out.View())
-	c.capacity("ids", ids.View(), tokens, 4, 4)
-	c.capacity("out", out.View(), n, 4, 4)
+	c.product("tokens * threads of a row", math.MaxUint32-EmbedThreads, tokens, w.cols/how.cols)
+	c.weightsOwned("table", &w)
+	c.memory(memory{"ids", ids.View(), tokens, 4}, memory{"out", out.View(), n, 4})
 	if c.err != nil || n == 0 {
 		return c.result()
 	}
 	o, in := first(out.View(), n, 4), first(ids.View(), tokens, 4)
-	c.disjoint(1, operand{"out", o}, operand{"the table", table.packed.View()}, operand{"the table", table.sb.View()}, operand{"ids", in})
+	c.apart(operand{"out", o}, "the table", &w)
+	c.disjoint(1, operand{"out", o}, operand{"ids", in})
 	if c.err != nil {
 		return c.result()
 	}
-	l := p.Kernel("embed_lookup_q4_mlx")
-	l.Read(0, table.packed.View())
-	l.Read(1, table.sb.View())
+	l := p.Kernel(how.kernel)
+	if how.scales != 0 {
+		l.ConstantUint32(constAffineScale, scaleKind(how.scales))
+	}
+	w.bind(l, 0)
 	l.Read(3, in)
 	l.Write(4, o)
-	l.Uint32(5, uint32(table.cols))
-	l.Uint32(6, uint32(table.size))
-	l.Uint32(7, uint32(table.rows))
+	l.Uint32(5, uint32(w.cols))
+	l.Uint32(6, uint32(w.size))
+	l.Uint32(7, uint32(w.rows))
 	l.Uint32(8, uint32(tokens))
 	l.Float32(9, scale)
 	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(EmbedGroups(tokens, table.cols)), runtime.D1(EmbedThreads))
+	return l.Dispatch(runtime.D1(how.groups(tokens, w.cols)), runtime.D1(EmbedThreads))
 }

@@ -79,7 +79,7 @@ func TestEmbedLookupQ4MLXRefuses(t *testing.T) {
 		{"zero bank", call(out.s, Q4MLXBank{}, ids.s, 2, 1), runtime.ErrShape, []string{"table", "zero bank"}},
 		{"tokens -1", call(out.s, m.bank, ids.s, -1, 1), runtime.ErrShape, []string{"tokens", "-1"}},
 		{"tokens huge", call(out.s, m.bank, ids.s, math.MaxInt, 1), runtime.ErrShape, []string{"tokens"}},
-		{"grid beyond 32 bits", call(out.s, m.bank, ids.s, math.MaxInt32, 1), runtime.ErrLimit, []string{"tokens * words"}},
+		{"grid beyond 32 bits", call(out.s, m.bank, ids.s, math.MaxInt32, 1), runtime.ErrLimit, []string{"tokens * threads of a row"}},
 		{"out short", call(out.s.Slice(0, 127), m.bank, ids.s, 2, 1), runtime.ErrShape, []string{"out", "127", "128"}},
 		{"ids short", call(out.s, m.bank, ids.s.Slice(0, 1), 2, 1), runtime.ErrShape, []string{"ids", "1 elements"}},
 		{"out zero", call(runtime.Slice[float32]{}, m.bank, ids.s, 2, 1), runtime.ErrShape, []string{"out"}},

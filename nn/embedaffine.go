@@ -1,10 +1,6 @@
 package nn
 
-import (
-	"math"
-
-	"github.com/ingot-metal/ingot/runtime"
-)
+import "github.com/ingot-metal/ingot/runtime"
 
 // EmbedLookupAffine gathers rows of an embedding table in MLX's affine format and scales them:
 //
@@ -37,36 +33,13 @@ const embedAffineCols = 16
 
 var embedAffineKernels = [...]string{4: "embed_lookup_affine_b4", 6: "embed_lookup_affine_b6", 8: "embed_lookup_affine_b8"}
 
+// EmbedAffineGroups is the number of threadgroups of [EmbedLookupAffine] for that many tokens.
+func EmbedAffineGroups(tokens, hidden int) int {
+	return ceilDiv(tokens*(hidden/embedAffineCols), EmbedThreads)
+}
+
 func embedLookupAffine(fn string, p *runtime.Pass, out runtime.Slice[float32], table AffineBank, ids runtime.Slice[uint32], tokens int, scale float32,
 	bind func(*runtime.ScalarBinder) error) error {
-	c, w := start(fn, p), table.weights()
-	c.finite("scale", scale)
-	c.weights("table", &w)
-	c.dim("tokens", tokens, 0)
-	n := c.elements("tokens * columns", tokens, w.cols)
-	// A thread's position in the grid is 32 bits wide, up to the end of the last threadgroup.
-	threads := c.product("tokens * pieces", math.MaxUint32-EmbedThreads, tokens, w.cols/embedAffineCols)
-	c.weightsOwned("table", &w)
-	c.memory(memory{"ids", ids.View(), tokens, 4}, memory{"out", out.View(), n, 4})
-	if c.err != nil || n == 0 {
-		return c.result()
-	}
-	o, in := first(out.View(), n, 4), first(ids.View(), tokens, 4)
-	c.apart(operand{"out", o}, "the table", &w)
-	c.disjoint(1, operand{"out", o}, operand{"ids", in})
-	if c.err != nil {
-		return c.result()
-	}
-	l := p.Kernel(embedAffineKernels[table.format.Bits])
-	l.ConstantUint32(constAffineScale, scaleKind(table.format.Scale))
-	w.bind(l, 0)
-	l.Read(3, in)
-	l.Write(4, o)
-	l.Uint32(5, uint32(w.cols))
-	l.Uint32(6, uint32(w.size))
-	l.Uint32(7, uint32(w.rows))
-	l.Uint32(8, uint32(tokens))
-	l.Float32(9, scale)
-	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(ceilDiv(threads, EmbedThreads)), runtime.D1(EmbedThreads))
+	how := lookup{embedAffineKernels[table.format.Bits], embedAffineCols, EmbedAffineGroups, table.format.Scale}
+	return embedPacked(fn, p, out, table.weights(), how, ids, tokens, scale, bind)
 }

@@ -1,8 +1,7 @@
 package nn
 
 import (
-	"math"
-
+	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 )
 
@@ -35,35 +34,5 @@ func UnsafeEmbedLookupQ4(p *runtime.Pass, out runtime.Slice[float32], table Q4Ba
 
 func embedLookupQ4(fn string, p *runtime.Pass, out runtime.Slice[float32], table Q4Bank, ids runtime.Slice[uint32], tokens int, scale float32,
 	bind func(*runtime.ScalarBinder) error) error {
-	c := start(fn, p)
-	c.finite("scale", scale)
-	c.q4bank("table", table, 0)
-	c.dim("tokens", tokens, 0)
-	n := c.elements("tokens * columns", tokens, table.cols)
-	// A thread's position in the grid is 32 bits wide, up to the end of the last threadgroup.
-	c.product("tokens * words", math.MaxUint32-EmbedThreads, tokens, table.cols/8)
-	c.q4bankOwned("table", table)
-	c.memory(memory{"ids", ids.View(), tokens, 4}, memory{"out", out.View(), n, 4})
-	if c.err != nil || n == 0 {
-		return c.result()
-	}
-	o, in := first(out.View(), n, 4), first(ids.View(), tokens, 4)
-	c.disjoint(1, operand{"out", o}, operand{"the table", table.packed.View()}, operand{"the table", table.scales.View()},
-		operand{"the table", table.zeros.View()}, operand{"ids", in})
-	if c.err != nil {
-		return c.result()
-	}
-	l := p.Kernel("embed_lookup_q4")
-	l.Read(0, table.packed.View())
-	l.Read(1, table.scales.View())
-	l.Read(2, table.zeros.View())
-	l.Read(3, in)
-	l.Write(4, o)
-	l.Uint32(5, uint32(table.cols))
-	l.Uint32(6, uint32(table.size))
-	l.Uint32(7, uint32(table.rows))
-	l.Uint32(8, uint32(tokens))
-	l.Float32(9, scale)
-	l.Scalars(bind)
-	return l.Dispatch(runtime.D1(EmbedGroups(tokens, table.cols)), runtime.D1(EmbedThreads))
+	return embedPacked(fn, p, out, table.weights(), lookup{"embed_lookup_q4", quant.CodesPerWord, EmbedGroups, 0}, ids, tokens, scale, bind)
 }

@@ -79,7 +79,7 @@ func (d *dense) check(c *check) (work bool) {
 		nC = d.reach(c, "StrideC", d.strideC, nOut)
 	}
 	nOut = d.reach(c, d.names.strideOut, d.strideOut, nOut)
-	d.hasBias = d.bias != runtime.View{}
+	d.hasBias = !isZero(d.bias)
 
 	size, sizeOut, unit := kindSize(d.kind), kindSize(d.outKind), d.weight.info()
 	c.owned(d.names.a, d.a)

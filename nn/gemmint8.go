@@ -120,7 +120,7 @@ func int8Product(ck *check, c runtime.View, a, b runtime.Slice[int8], s *GEMMInt
 	ck.memory(memory{"a", a.View(), na, 1}, memory{"b", b.View(), nb, 1})
 	if s != nil {
 		ck.memory(memory{"Columns", s.Columns.View(), d.N, 4})
-		v.hasRows = s.Rows.View() != runtime.View{}
+		v.hasRows = !isZero(s.Rows.View())
 		if v.hasRows {
 			ck.memory(memory{"Rows", s.Rows.View(), d.M, 4})
 		}

@@ -153,7 +153,7 @@ func PrewarmGEMMWeights[O, T Float](ctx context.Context, rt *runtime.Runtime, e 
 			return c.result()
 		}
 		d := dense{kind: elementKind[T](), weight: t, outKind: elementKind[O](), transB: true, wideA: true, wideB: true,
-			beta: e.Beta, hasBias: e.Bias.View() != runtime.View{}, act: e.Act}
+			beta: e.Beta, hasBias: !isZero(e.Bias.View()), act: e.Act}
 		for i := range gemmWeightsKernels[t] {
 			if d.isGEMM() {
 				all = append(all, d.specialization(gemmDenseKernels[d.kind][i], constantsOfGEMM))

@@ -41,10 +41,10 @@ func TestQ8Bank(t *testing.T) {
 	}
 	for _, c := range [][2]int{{-1, 2}, {2, 2}, {2, 1}, {0, 4}} {
 		_, err := b.RowRange(c[0], c[1])
-		checkRefused(t, "nn.Q8Bank.RowRange", refusal{"range", nil, runtime.ErrShape, []string{"3 rows"}}, err)
+		checkRefused(t, "nn.Q8Bank.RowRange", refusal{"range", nil, runtime.ErrShape, []string{"[", "3 rows"}}, err)
 	}
 	_, err = Q8Bank{}.RowRange(0, 1)
-	checkRefused(t, "nn.Q8Bank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"zero bank"}}, err)
+	checkRefused(t, "nn.Q8Bank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, err)
 
 	long, err := runtime.NewSlice[int8](rt, 130)
 	if err != nil {

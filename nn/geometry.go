@@ -1,5 +1,7 @@
 package nn
 
+import "github.com/ingot-metal/ingot/nn/quant"
+
 // Geometry of the kernels: which threadgroups a launch has, as functions of shapes alone.
 const (
 	// SIMDWidth is the number of lanes of a simdgroup that the kernels are written for. The runtime refuses pipelines
@@ -11,9 +13,9 @@ const (
 	GEMVRows = 8
 	// GEMVThreads is the size of such a threadgroup.
 	GEMVThreads = 64
-	// EmbedThreads is the size of a threadgroup of an embedding lookup, whose threads take one packed word each.
+	// EmbedThreads is the size of a threadgroup of the embedding lookups.
 	EmbedThreads = 64
-	// RoPERows is how many head rows a threadgroup of RMSQKVRoPEKVStore takes, a simdgroup for each.
+	// RoPERows is how many head rows a threadgroup of RMSQKVRoPE and RMSQKVRoPEKVStore takes, a simdgroup for each.
 	RoPERows = 8
 )
 
@@ -28,8 +30,11 @@ func RowThreads(n int) int {
 // GEMVTiles is the number of threadgroups of a matrix-vector product with that many rows.
 func GEMVTiles(rows int) int { return ceilDiv(rows, GEMVRows) }
 
-// EmbedGroups is the number of threadgroups of a lookup of that many tokens.
-func EmbedGroups(tokens, hidden int) int { return ceilDiv(tokens*(hidden/8), EmbedThreads) }
+// EmbedGroups is the number of threadgroups of [EmbedLookupQ4MLX] and [EmbedLookupQ4] for that many tokens: a thread takes a word
+// of eight codes.
+func EmbedGroups(tokens, hidden int) int {
+	return ceilDiv(tokens*(hidden/quant.CodesPerWord), EmbedThreads)
+}
 
-// RoPEGroups is the number of threadgroups of RMSQKVRoPEKVStore for that many head rows.
+// RoPEGroups is the number of threadgroups of RMSQKVRoPE and RMSQKVRoPEKVStore for that many head rows.
 func RoPEGroups(rows int) int { return ceilDiv(rows, RoPERows) }

@@ -17,10 +17,10 @@ type target interface {
 	untouched()
 }
 
-// encode runs one call that must encode count dispatches.
+// encode runs one call that must encode count dispatches, and that a check must let pass.
 func encode(t testing.TB, rt *runtime.Runtime, count int, call func(p *runtime.Pass) error) {
 	t.Helper()
-	err := rt.Run(func(p *runtime.Pass) error {
+	counted := func(p *runtime.Pass) error {
 		if err := call(p); err != nil {
 			return err
 		}
@@ -28,8 +28,11 @@ func encode(t testing.TB, rt *runtime.Runtime, count int, call func(p *runtime.P
 			return fmt.Errorf("%d dispatches, want %d", p.Count(), count)
 		}
 		return nil
-	})
-	if err != nil {
+	}
+	if err := rt.Check(counted); err != nil {
+		t.Fatal("checked: ", err)
+	}
+	if err := rt.Run(counted); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +85,7 @@ type refusal struct {
 	name     string
 	call     func(p *runtime.Pass) error
 	sentinel error
-	parts    []string // of the text
+	parts    []string // of the text, the first one of the argument's name
 }
 
 // refuses makes the calls of all refusals on one pass: each must return a *runtime.Error, encode nothing and write
@@ -99,6 +102,7 @@ func refuses(t *testing.T, rt *runtime.Runtime, fn string, outs []target, list [
 				t.Fatalf("%s: %d dispatches encoded", r.name, n)
 			}
 			checkRefused(t, fn, r, err)
+			alike(t, err, rt.Check(r.call))
 		}
 		return nil
 	})
@@ -127,7 +131,10 @@ func checkRefused(t *testing.T, fn string, r refusal, err error) {
 	if fn != "" && e.Func != fn {
 		t.Errorf("%s: function %q, want %q", r.name, e.Func, fn)
 	}
-	for _, part := range r.parts {
+	for i, part := range r.parts {
+		if i == 0 && fn != "" && !strings.Contains(e.Arg, part) { // a text has most letters
+			t.Errorf("%s: %q refuses %q, want %q", r.name, err, e.Arg, part)
+		}
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %q does not say %q", r.name, err, part)
 		}

@@ -1,8 +1,6 @@
 package nn
 
 import (
-	"fmt"
-
 	"github.com/ingot-metal/ingot/nn/quant"
 	"github.com/ingot-metal/ingot/runtime"
 )
@@ -33,14 +31,9 @@ func NewQ4Bank(packed runtime.Slice[uint32], scales, zeros runtime.Slice[float32
 	c.owned("packed", packed.View())
 	c.owned("scales", scales.View())
 	c.owned("zeros", zeros.View())
-	exact := func(arg string, have, need int) {
-		if c.err == nil && have != need {
-			c.refuse(arg, fmt.Sprintf("%d elements", have), fmt.Sprintf("%d for %d * %d weights in groups of %d", need, rows, cols, groupSize), runtime.ErrShape)
-		}
-	}
-	exact("packed", packed.Len(), words)
-	exact("scales", scales.Len(), groups)
-	exact("zeros", zeros.Len(), groups)
+	c.exact("packed", packed.Len(), words)
+	c.exact("scales", scales.Len(), groups)
+	c.exact("zeros", zeros.Len(), groups)
 	c.capacity("packed", packed.View(), words, 4, 4)
 	c.capacity("scales", scales.View(), groups, 4, 4)
 	c.capacity("zeros", zeros.View(), groups, 4, 4)
@@ -56,20 +49,10 @@ func UploadQ4(rt *runtime.Runtime, q quant.Q4) (Q4Bank, error) {
 	if err := q.Validate(); err != nil {
 		return Q4Bank{}, shapeOf(fn, err)
 	}
-	packed, err := runtime.SliceOf(rt, q.Packed)
-	if err != nil {
-		return Q4Bank{}, err
-	}
-	scales, err := runtime.SliceOf(rt, q.Scales)
-	if err != nil {
-		packed.Release()
-		return Q4Bank{}, err
-	}
-	zeros, err := runtime.SliceOf(rt, q.Zeros)
-	if err != nil {
-		packed.Release()
-		scales.Release()
-		return Q4Bank{}, err
+	u := uploads{fn: fn, rt: rt}
+	packed, scales, zeros := uploaded(&u, q.Packed), uploaded(&u, q.Scales), uploaded(&u, q.Zeros)
+	if u.err != nil {
+		return Q4Bank{}, u.undo()
 	}
 	return NewQ4Bank(packed, scales, zeros, q.Rows, q.Cols, q.GroupSize)
 }
@@ -104,27 +87,4 @@ func (b Q4Bank) RowRange(i, j int) (Q4Bank, error) {
 // Release gives the memory back, under the rules of [runtime.Slice.Release].
 func (b Q4Bank) Release() error {
 	return releaseBank("nn.Q4Bank.Release", "NewQ4Bank", b.rows, bankPart{"packed", b.packed.Release}, bankPart{"scales", b.scales.Release}, bankPart{"zeros", b.zeros.Release})
-}
-
-// q4bank refuses a bank that cannot be used, or has another number of columns than cols, if that is not 0.
-func (c *check) q4bank(arg string, b Q4Bank, cols int) {
-	if c.err != nil {
-		return
-	}
-	if b.rows == 0 {
-		c.refuse(arg, "the zero bank", "a bank from NewQ4Bank", runtime.ErrShape)
-		return
-	}
-	if cols != 0 && b.cols != cols {
-		c.refuse(arg, fmt.Sprintf("%d columns", b.cols), fmt.Sprint(cols), runtime.ErrShape)
-	}
-}
-
-func (c *check) q4bankOwned(arg string, b Q4Bank) {
-	if c.err != nil {
-		return
-	}
-	c.owned(arg, b.packed.View())
-	c.owned(arg, b.scales.View())
-	c.owned(arg, b.zeros.View())
 }

@@ -51,10 +51,10 @@ func TestNewQ4Bank(t *testing.T) {
 	}
 	for _, c := range [][2]int{{-1, 2}, {2, 2}, {2, 1}, {0, 4}} {
 		_, err := b.RowRange(c[0], c[1])
-		checkRefused(t, "nn.Q4Bank.RowRange", refusal{"range", nil, runtime.ErrShape, []string{"3 rows"}}, err)
+		checkRefused(t, "nn.Q4Bank.RowRange", refusal{"range", nil, runtime.ErrShape, []string{"[", "3 rows"}}, err)
 	}
 	_, err = Q4Bank{}.RowRange(0, 1)
-	checkRefused(t, "nn.Q4Bank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"zero bank"}}, err)
+	checkRefused(t, "nn.Q4Bank.RowRange", refusal{"zero bank", nil, runtime.ErrShape, []string{"bank", "zero bank"}}, err)
 	part, err := b.RowRange(1, 3)
 	if err != nil || part.Rows() != 2 || part.Packed().View().Offset() != p15.View().Offset()+20 || part.Scales().View().Offset() != s15.View().Offset()+20 ||
 		part.Zeros().View().Offset() != z15.View().Offset()+20 || part.Zeros().Len() != 10 {

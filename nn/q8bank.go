@@ -61,20 +61,10 @@ func UploadQ8(rt *runtime.Runtime, q quant.Q8) (Q8Bank, error) {
 	if err := q.Validate(); err != nil {
 		return Q8Bank{}, shapeOf(fn, err)
 	}
-	codes, err := runtime.SliceOf(rt, q.Codes)
-	if err != nil {
-		return Q8Bank{}, err
-	}
-	scales, err := runtime.SliceOf(rt, q.Scales)
-	if err != nil {
-		codes.Release()
-		return Q8Bank{}, err
-	}
-	zeros, err := runtime.SliceOf(rt, q.Zeros)
-	if err != nil {
-		codes.Release()
-		scales.Release()
-		return Q8Bank{}, err
+	u := uploads{fn: fn, rt: rt}
+	codes, scales, zeros := uploaded(&u, q.Codes), uploaded(&u, q.Scales), uploaded(&u, q.Zeros)
+	if u.err != nil {
+		return Q8Bank{}, u.undo()
 	}
 	return NewQ8Bank(codes, scales, zeros, q.Rows, q.Cols, q.GroupSize)
 }

@@ -58,6 +58,7 @@ func QMMAffineParams(m, rows, cols, groupSize int) (b [QMMAffineParamsSize]byte)
 
 // qmmAffine is a product with an affine matrix of any layout.
 type qmmAffine struct {
+	names        *qmmAffineNames
 	y, x         runtime.View
 	yKind, xKind int // see elementKind
 	w            weights
@@ -66,27 +67,36 @@ type qmmAffine struct {
 }
 
 func qmmAffineOf[O, T Float](y runtime.Slice[O], w AffineBank, x runtime.Slice[T], m int) qmmAffine {
-	return qmmAffine{y.View(), x.View(), elementKind[O](), elementKind[T](), w.weights(), w.format, m}
+	return qmmAffine{&qmmAffineArgs, y.View(), x.View(), elementKind[O](), elementKind[T](), w.weights(), w.format, m}
 }
+
+// qmmAffineNames are what errors call the arguments.
+type qmmAffineNames struct{ y, w, x, m, sizeX, sizeY string }
+
+var (
+	qmmAffineArgs   = qmmAffineNames{"y", "w", "x", "m", "m * columns", "m * rows"}
+	qmmAffineFields = qmmAffineNames{"Y", "W", "X", "M", "M * columns", "M * rows"} // of QMMAffinePlaneArgs
+)
 
 // check validates the product, cuts its views to what a kernel touches, and says whether there is anything to do. x starts at a
 // multiple of align of its elements.
 func (q *qmmAffine) check(c *check, align int) (work bool) {
-	c.dim("m", q.m, 0)
-	c.weights("w", &q.w)
-	nx, ny := c.elements("m * columns", q.m, q.w.cols), c.elements("m * rows", q.m, q.w.rows)
-	c.weightsOwned("w", &q.w)
-	c.owned("x", q.x)
-	c.owned("y", q.y)
+	n := q.names
+	c.dim(n.m, q.m, 0)
+	c.weights(n.w, &q.w)
+	nx, ny := c.elements(n.sizeX, q.m, q.w.cols), c.elements(n.sizeY, q.m, q.w.rows)
+	c.weightsOwned(n.w, &q.w)
+	c.owned(n.x, q.x)
+	c.owned(n.y, q.y)
 	xSize, ySize := kindSize(q.xKind), kindSize(q.yKind)
-	c.capacity("x", q.x, nx, xSize, align*xSize)
-	c.capacity("y", q.y, ny, ySize, ySize)
+	c.capacity(n.x, q.x, nx, xSize, align*xSize)
+	c.capacity(n.y, q.y, ny, ySize, ySize)
 	if c.err != nil || q.m == 0 {
 		return false
 	}
 	q.x, q.y = first(q.x, nx, xSize), first(q.y, ny, ySize)
-	c.apart(operand{"y", q.y}, "w", &q.w)
-	c.disjoint(1, operand{"y", q.y}, operand{"x", q.x})
+	c.apart(operand{n.y, q.y}, n.w, &q.w)
+	c.disjoint(1, operand{n.y, q.y}, operand{n.x, q.x})
 	return c.err == nil
 }
 

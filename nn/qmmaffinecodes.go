@@ -27,18 +27,20 @@ type qmmAffineInfo struct {
 	tile    int // rows and columns of a tile, 0 for a thread for each element
 	threads int // of a tile
 	memory  int // threadgroup memory
+
+	matrices bool // on simdgroup matrices
 }
 
 var qmmAffineInfos = [...]qmmAffineInfo{
-	QMMAffineScalar:    {"qmm_affine_t_f32", 0, 0, 0, 0},
-	QMMAffineTiled:     {"qmm_affine_t_f32_tiled", 32, 16, 256, 2688},
-	QMMAffineSimd:      {"qmm_affine_t_f32_simd", 32, 8, 32, 2048},
-	QMMAffineSimd4:     {"qmm_affine_t_f32_simd4", 32, 32, 128, 8192},
-	QMMAffineSimd4GS64: {"qmm_affine_t_f32_simd4_gs64", 64, 32, 128, 16384},
+	QMMAffineScalar:    {"qmm_affine_t_f32", 0, 0, 0, 0, false},
+	QMMAffineTiled:     {"qmm_affine_t_f32_tiled", 32, 16, 256, 2688, false},
+	QMMAffineSimd:      {"qmm_affine_t_f32_simd", 32, 8, 32, 2048, true},
+	QMMAffineSimd4:     {"qmm_affine_t_f32_simd4", 32, 32, 128, 8192, true},
+	QMMAffineSimd4GS64: {"qmm_affine_t_f32_simd4_gs64", 64, 32, 128, 16384, true},
 }
 
 // qmmAffinePacked is the kernel of QMMAffinePacked.
-var qmmAffinePacked = qmmAffineInfo{"qmm_affine_t_packed_simd4_b4", 32, 32, 128, 8192}
+var qmmAffinePacked = qmmAffineInfo{"qmm_affine_t_packed_simd4_b4", 32, 32, 128, 8192, true}
 
 // QMMAffineKernels are all kernels.
 func QMMAffineKernels() []QMMAffineKernel {
@@ -69,7 +71,7 @@ func (k QMMAffineKernel) GroupSize() int {
 	return 0
 }
 
-// Geometry is the kernel's launch for m vectors and that many rows of weights, which are at least 1.
+// Geometry is the kernel's launch for m vectors and that many rows of weights.
 func (k QMMAffineKernel) Geometry(m, rows int) (groups, threads runtime.Size) {
 	if i := k.info(); i != nil {
 		return i.geometry(m, rows)
@@ -80,7 +82,7 @@ func (k QMMAffineKernel) Geometry(m, rows int) (groups, threads runtime.Size) {
 func (i *qmmAffineInfo) geometry(m, rows int) (groups, threads runtime.Size) {
 	switch i.tile {
 	case 0:
-		x, y := min(16, m), min(16, rows)
+		x, y := max(min(16, m), 1), max(min(16, rows), 1)
 		return runtime.D2(ceilDiv(m, x), ceilDiv(rows, y)), runtime.D2(x, y)
 	case 16:
 		threads = runtime.D2(16, 16)
@@ -145,7 +147,7 @@ func ValidateQMMAffinePacked(rt *runtime.Runtime, y runtime.Slice[float32], w Af
 }
 
 func qmmAffineF32(y runtime.Slice[float32], w weights, x runtime.Slice[float32], m int) qmmAffine {
-	return qmmAffine{y: y.View(), x: x.View(), w: w, m: m}
+	return qmmAffine{names: &qmmAffineArgs, y: y.View(), x: x.View(), w: w, m: m}
 }
 
 func (q qmmAffine) codes(c check, p *runtime.Pass, kernel QMMAffineKernel, bind func(*runtime.ScalarBinder) error) error {
@@ -168,7 +170,9 @@ func (q qmmAffine) packed(c check, p *runtime.Pass, bind func(*runtime.ScalarBin
 }
 
 func (q qmmAffine) launch(c check, p *runtime.Pass, info *qmmAffineInfo, bind func(*runtime.ScalarBinder) error) error {
-	c.simdMatrix(info.tile != 0 && info.tile != 16)
+	if info.matrices {
+		c.needsMatrices()
+	}
 	if !q.check(&c, 1) || p == nil { // without a pass it is a validation
 		return c.result()
 	}
@@ -179,11 +183,4 @@ func (q qmmAffine) launch(c check, p *runtime.Pass, info *qmmAffineInfo, bind fu
 	}
 	l.Scalars(bind)
 	return l.Dispatch(info.geometry(q.m, q.w.rows))
-}
-
-// simdMatrix refuses a device without simdgroup matrices, if they are needed.
-func (c *check) simdMatrix(needed bool) {
-	if c.err == nil && needed && !c.rt.Device().SIMDMatrix {
-		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
-	}
 }

@@ -71,10 +71,11 @@ func ValidateQMMAffinePlane(rt *runtime.Runtime, a QMMAffinePlaneArgs) error {
 
 func qmmAffinePlane(c check, p *runtime.Pass, a *QMMAffinePlaneArgs, prepare, product func(*runtime.ScalarBinder) error) error {
 	q := qmmAffineF32(a.Y, a.W.weights(), a.X, a.M)
+	q.names = &qmmAffineFields
 	if c.err == nil && a.M > MaxQMMAffinePlaneVectors {
-		c.refuse("m", strconv.Itoa(a.M), fmt.Sprintf("at most %d vectors", MaxQMMAffinePlaneVectors), runtime.ErrLimit)
+		c.refuse("M", strconv.Itoa(a.M), fmt.Sprintf("at most %d vectors", MaxQMMAffinePlaneVectors), runtime.ErrLimit)
 	}
-	c.simdMatrix(true)
+	c.needsMatrices()
 	work := q.check(&c, 1)
 	table, sums := QMMAffinePlaneScratch(a.M, a.W.cols)
 	if c.err == nil && work {
@@ -88,8 +89,8 @@ func qmmAffinePlane(c check, p *runtime.Pass, a *QMMAffinePlaneArgs, prepare, pr
 	}
 	s := planeLaunches{qmmAffine: q, table: first(a.Table.View(), table, 2), sums: first(a.Sums.View(), sums, 4)}
 	c.disjoint(2, operand{"Table", s.table}, operand{"Sums", s.sums}, operand{"X", q.x}, operand{"Y", q.y})
-	c.apart(operand{"Table", s.table}, "w", &q.w)
-	c.apart(operand{"Sums", s.sums}, "w", &q.w)
+	c.apart(operand{"Table", s.table}, "W", &q.w)
+	c.apart(operand{"Sums", s.sums}, "W", &q.w)
 	if c.err != nil || p == nil { // without a pass it is a validation
 		return c.result()
 	}

@@ -111,7 +111,7 @@ func TestQMMAffineGeometry(t *testing.T) {
 		m, n            int
 		groups, threads runtime.Size
 	}{
-		{QMMAffineScalar, 1, 1, runtime.D2(1, 1), runtime.D2(1, 1)}, {QMMAffineScalar, 7, 40, runtime.D2(1, 3), runtime.D2(7, 16)}, {QMMAffineScalar, 17, 16, runtime.D2(2, 1), runtime.D2(16, 16)},
+		{QMMAffineScalar, 0, 0, runtime.D2(0, 0), runtime.D2(1, 1)}, {QMMAffineScalar, 1, 1, runtime.D2(1, 1), runtime.D2(1, 1)}, {QMMAffineScalar, 7, 40, runtime.D2(1, 3), runtime.D2(7, 16)}, {QMMAffineScalar, 17, 16, runtime.D2(2, 1), runtime.D2(16, 16)},
 		{QMMAffineTiled, 17, 16, runtime.D2(2, 1), runtime.D2(16, 16)}, {QMMAffineSimd, 17, 9, runtime.D2(3, 2), runtime.D1(32)},
 		{QMMAffineSimd4, 33, 32, runtime.D2(2, 1), runtime.D1(128)}, {QMMAffineSimd4GS64, 1, 65, runtime.D2(1, 3), runtime.D1(128)},
 	} {
@@ -137,21 +137,21 @@ func TestQMMAffinePlaneRefuses(t *testing.T) {
 	type args = QMMAffinePlaneArgs
 	refuses(t, rt, "nn.QMMAffinePlane", outs, []refusal{
 		{"no pass", func(*runtime.Pass) error { return QMMAffinePlane(nil, q.a) }, runtime.ErrMisuse, []string{"p"}},
-		{"33 vectors", with(func(a *args) { a.M = 33 }), runtime.ErrLimit, []string{"m", "33", "at most 32"}},
-		{"m negative", with(func(a *args) { a.M = -1 }), runtime.ErrShape, []string{"m", "-1"}},
-		{"zero bank", with(func(a *args) { a.W = AffinePlaneBank{} }), runtime.ErrShape, []string{"w", "zero bank", "NewAffinePlaneBank"}},
-		{"x short", with(func(a *args) { a.X = a.X.Slice(0, m*k-1) }), runtime.ErrShape, []string{"x", "1151", "1152"}},
-		{"y short", with(func(a *args) { a.Y = a.Y.Slice(0, m*n-1) }), runtime.ErrShape, []string{"y", "575", "576"}},
+		{"33 vectors", with(func(a *args) { a.M = 33 }), runtime.ErrLimit, []string{"M", "33", "at most 32"}},
+		{"m negative", with(func(a *args) { a.M = -1 }), runtime.ErrShape, []string{"M", "-1"}},
+		{"zero bank", with(func(a *args) { a.W = AffinePlaneBank{} }), runtime.ErrShape, []string{"W", "zero bank", "NewAffinePlaneBank"}},
+		{"x short", with(func(a *args) { a.X = a.X.Slice(0, m*k-1) }), runtime.ErrShape, []string{"X", "1151", "1152"}},
+		{"y short", with(func(a *args) { a.Y = a.Y.Slice(0, m*n-1) }), runtime.ErrShape, []string{"Y", "575", "576"}},
 		{"table short", with(func(a *args) { a.Table = a.Table.Slice(0, 16*k-1) }), runtime.ErrShape, []string{"Table", "2047", "2048"}},
 		{"sums short", with(func(a *args) { a.Sums = a.Sums.Slice(0, 31) }), runtime.ErrShape, []string{"Sums", "31", "32"}},
 		{"table zero", with(func(a *args) { a.Table = vec16{} }), runtime.ErrShape, []string{"Table"}},
 		{"sums zero", with(func(a *args) { a.Sums = vec32{} }), runtime.ErrShape, []string{"Sums"}},
-		{"bank foreign", with(func(a *args) { a.W = theirs.bank }), runtime.ErrForeign, []string{"w"}},
-		{"x foreign", with(func(a *args) { a.X = f.a.X }), runtime.ErrForeign, []string{"x"}},
-		{"y foreign", with(func(a *args) { a.Y = f.a.Y }), runtime.ErrForeign, []string{"y"}},
+		{"bank foreign", with(func(a *args) { a.W = theirs.bank }), runtime.ErrForeign, []string{"W"}},
+		{"x foreign", with(func(a *args) { a.X = f.a.X }), runtime.ErrForeign, []string{"X"}},
+		{"y foreign", with(func(a *args) { a.Y = f.a.Y }), runtime.ErrForeign, []string{"Y"}},
 		{"table foreign", with(func(a *args) { a.Table = f.a.Table }), runtime.ErrForeign, []string{"Table"}},
 		{"sums foreign", with(func(a *args) { a.Sums = f.a.Sums }), runtime.ErrForeign, []string{"Sums"}},
-		{"y over x", with(func(a *args) { a.X, a.Y = both.s, both.s.Slice(k, 4*m*k) }), runtime.ErrOverlap, []string{"y", "x"}},
+		{"y over x", with(func(a *args) { a.X, a.Y = both.s, both.s.Slice(k, 4*m*k) }), runtime.ErrOverlap, []string{"Y", "X"}},
 		{"sums over x", with(func(a *args) { a.Sums = a.X }), runtime.ErrOverlap, []string{"Sums", "X"}},
 		{"sums over y", with(func(a *args) { a.Sums = a.Y }), runtime.ErrOverlap, []string{"Sums", "Y"}},
 	})
@@ -177,7 +177,7 @@ func TestQMMAffineWithoutMatrices(t *testing.T) {
 	})
 	y.written()
 	sameBits(t, "37 vectors", y, alone)
-	none := []string{"simdgroup matrices"}
+	none := []string{"p", "simdgroup matrices"}
 	refuses(t, rt, "", []target{q.y}, []refusal{
 		{"simd", func(p *runtime.Pass) error { return QMMAffineCodes(p, y.s, codes.bank, x.s, m, QMMAffineSimd) }, runtime.ErrLimit, none},
 		{"packed", func(p *runtime.Pass) error { return QMMAffinePacked(p, y.s, w.bank, x.s, m) }, runtime.ErrLimit, none},

@@ -140,7 +140,7 @@ func TestQMMAffineContract(t *testing.T) {
 			codes, numbers := newBuffer(t, rt, make([]uint8, 32)), newBuffer(t, rt, make([]float32, 1))
 			for _, group := range []int{5, 64, 24} { // no power of two; more than there are columns
 				_, err := NewAffineCodesBank(codes.s, numbers.s, numbers.s, 1, 32, group)
-				checkRefused(t, "nn.NewAffineCodesBank", refusal{"groups", nil, runtime.ErrShape, []string{"group size"}}, err)
+				checkRefused(t, "nn.NewAffineCodesBank", refusal{"groups", nil, runtime.ErrShape, []string{"", "group size"}}, err)
 			}
 		}},
 		{"qmm_affine_tiled_matches_per_element_kernel", func(t *testing.T) {

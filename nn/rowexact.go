@@ -23,7 +23,8 @@ import (
 // fma, in a fixed order, and simd_sum adds up the threads.
 //
 // Shapes: w has s.K columns and at least s.Batch * s.N rows. K is a multiple of 4 for plain numbers, else of the format's block. x and
-// y hold what the strides reach. x starts at a multiple of 16 bytes, and a bank of plain numbers at a multiple of four of them.
+// y hold what the strides reach. x starts at a multiple of 16 bytes, and a bank of plain numbers at a multiple of four of them. M, N, K
+// and Batch are at least 1: a product of no vectors is refused.
 //
 // Slots: 0 w, 1 x, 2 y; 3 the parameters, 48 bytes: k, n, the four strides in the order of RowExactShape, ceil(n / rows of a threadgroup), 0
 // (uint32), bytes from one row of w to the next and from one batch to the next (uint64). Threadgroup memory 0.

@@ -15,6 +15,7 @@ func TestRowExactRefuses(t *testing.T) {
 	r := source(670)
 	const n, k = 6, 64
 	q, f, other := randomRowExact(t, rt, r, WeightQ5_0, n, k), randomRowExact(t, rt, r, WeightF16, n, k), randomRowExact(t, foreign, r, WeightQ5_0, n, k)
+	other = rowExactOf(rt, other.bank.(BlockBank), other.o) // whose preflights are those of rt
 	k4 := randomRowExact(t, rt, r, WeightQ4_K, 2, 512)
 	x, y := newBuffer(t, rt, normals(r, 20*k, 1)), output[float32](t, rt, 20*n)
 	theirs := output[float32](t, foreign, 20*k)
@@ -91,10 +92,10 @@ func TestRowExactRefuses(t *testing.T) {
 		{"x not aligned", q, y.s, x.s.Slice(1, 20*k), good, runtime.ErrShape, []string{"x", "multiple of 16"}},
 		{"weights not aligned", oddWeights, y.s, x.s, good, runtime.ErrShape, []string{"w", "multiple of 8"}},
 		{"outputs of vectors meet", q, y.s, x.s, with(func(s *shape) { s.YRowStride = n - 1 }), runtime.ErrShape, []string{"YRowStride", "5 and 0", "apart"}},
-		{"outputs of batches meet", q, y.s, x.s, two(func(s *shape) { s.YBatchStride = 8 }), runtime.ErrShape, []string{"3 and 8"}},
+		{"outputs of batches meet", q, y.s, x.s, two(func(s *shape) { s.YBatchStride = 8 }), runtime.ErrShape, []string{"YRowStride, YBatchStride", "3 and 8"}},
 		{"outputs of batches of one vector meet", q, y.s, x.s, two(func(s *shape) { s.M, s.YBatchStride = 1, 2 }), runtime.ErrShape, []string{"YBatchStride"}},
-		{"outputs of groups meet", q, y.s, x.s, two(func(s *shape) { s.YRowStride, s.YBatchStride = 5, 3 }), runtime.ErrShape, []string{"5 and 3"}},
-		{"outputs of all batches at one place", q, y.s, x.s, two(func(s *shape) { s.YBatchStride = 0 }), runtime.ErrShape, []string{"3 and 0"}},
+		{"outputs of groups meet", q, y.s, x.s, two(func(s *shape) { s.YRowStride, s.YBatchStride = 5, 3 }), runtime.ErrShape, []string{"YRowStride, YBatchStride", "5 and 3"}},
+		{"outputs of all batches at one place", q, y.s, x.s, two(func(s *shape) { s.YBatchStride = 0 }), runtime.ErrShape, []string{"YRowStride, YBatchStride", "3 and 0"}},
 		{"outputs beyond 32 bits", q, y.s, x.s, with(func(s *shape) { s.YRowStride = 1 << 31 }), runtime.ErrLimit, []string{"YRowStride", "2^32-1"}},
 		{"other columns", q, y.s, x.s, RowExactContiguous(1, n, 32), runtime.ErrShape, []string{"w", "64 columns", "32"}},
 		{"too few rows", q, y.s, x.s, RowExactContiguous(1, n+1, k), runtime.ErrShape, []string{"w", "6 rows", "7"}},
@@ -231,8 +232,8 @@ func TestRowExactFewThreads(t *testing.T) {
 
 	rt := open(t)
 	for _, bad := range []WeightType{0, 99} {
-		checkRefused(t, "nn.RowExactLimit", refusal{"no type", nil, runtime.ErrShape, []string{"WeightType"}}, second(RowExactLimit(rt, bad)))
-		checkRefused(t, "nn.RowExactFor", refusal{"no type", nil, runtime.ErrShape, []string{"WeightType"}}, second(RowExactFor(rt, bad, RowExactShape{})))
+		checkRefused(t, "nn.RowExactLimit", refusal{"no type", nil, runtime.ErrShape, []string{"t", "WeightType"}}, second(RowExactLimit(rt, bad)))
+		checkRefused(t, "nn.RowExactFor", refusal{"no type", nil, runtime.ErrShape, []string{"t", "WeightType"}}, second(RowExactFor(rt, bad, RowExactShape{})))
 	}
 	checkRefused(t, "nn.RowExactLimit", refusal{"no runtime", nil, runtime.ErrMisuse, nil}, second(RowExactLimit(nil, WeightF16)))
 }

@@ -28,8 +28,8 @@ type TQHBCache struct {
 // Slots: 0 x, 1 codes, 2 norms, 3 start; scalars 4 tokens, 5 heads, 6 capacity, 7 bits (uint32), 8 Codec.Divisor() (float32), 9
 // whether it is a ring (uint32).
 //
-// The cache must not overlap x or start. Deterministic; a vector's codes do not depend on the others. Errors: ErrShape, ErrLimit,
-// ErrForeign, ErrClosed, ErrOverlap.
+// Codes and norms must not overlap each other, x or start. Deterministic; a vector's codes do not depend on the others. Errors:
+// ErrScalar for a codec whose bits or factor are none; ErrShape, ErrLimit, ErrForeign, ErrClosed, ErrOverlap.
 func TQHBEncode(p *runtime.Pass, to TQHBCache, x runtime.Slice[float32], start runtime.Slice[uint32], tokens, heads int, ring bool) error {
 	return tqhbEncode("nn.TQHBEncode", p, to, x, start, tokens, heads, ring, nil)
 }
@@ -47,7 +47,7 @@ var tqhbEncoders = map[int]string{64: "tqhb_encode_h64", 128: "tqhb_encode_h128"
 func tqhbEncode(fn string, p *runtime.Pass, to TQHBCache, x runtime.Slice[float32], live runtime.Slice[uint32], tokens, heads int, ring bool,
 	bind func(*runtime.ScalarBinder) error) error {
 	c := start(fn, p)
-	c.codec(to.Codec)
+	c.codec("Codec", to.Codec)
 	c.dim("tokens", tokens, 0)
 	c.dim("heads", heads, 0)
 	c.dim("Capacity", to.Capacity, 1)
@@ -98,7 +98,7 @@ func tqhbEncode(fn string, p *runtime.Pass, to TQHBCache, x runtime.Slice[float3
 //
 // Slots: 0 codes, 1 norms, 2 out; scalars 3 n Dim, 4 numbers to a norm, 5 bits (uint32), 6 Codec.Divisor() (float32).
 //
-// out must not overlap codes or norms. Deterministic. Errors: ErrShape, ErrLimit, ErrForeign, ErrClosed, ErrOverlap.
+// out must not overlap codes or norms. Deterministic. Errors: those of [TQHBEncode].
 func TQHBDequantize(p *runtime.Pass, out runtime.Slice[float32], codes runtime.Slice[uint8], norms runtime.Slice[float32], codec quant.TQHB, n int) error {
 	return tqhbDequantize("nn.TQHBDequantize", p, out, codes, norms, codec, n, nil)
 }
@@ -114,7 +114,7 @@ func UnsafeTQHBDequantize(p *runtime.Pass, out runtime.Slice[float32], codes run
 func tqhbDequantize(fn string, p *runtime.Pass, out runtime.Slice[float32], codes runtime.Slice[uint8], norms runtime.Slice[float32], codec quant.TQHB,
 	n int, bind func(*runtime.ScalarBinder) error) error {
 	c := start(fn, p)
-	c.codec(codec)
+	c.codec("codec", codec)
 	c.dim("n", n, 0)
 	if c.err != nil {
 		return c.result()
@@ -142,11 +142,11 @@ func tqhbDequantize(fn string, p *runtime.Pass, out runtime.Slice[float32], code
 }
 
 // codec refuses what is no codec.
-func (c *check) codec(codec quant.TQHB) {
+func (c *check) codec(arg string, codec quant.TQHB) {
 	if c.err != nil {
 		return
 	}
-	if err := codec.Validate(); err != nil {
-		c.refuse("Codec", err.Error(), "a codec", runtime.ErrShape)
+	if e, ok := shapeOf(c.fn, codec.Validate()).(*runtime.Error); ok {
+		c.refuse(arg+"."+e.Arg, e.Have, e.Need, e.Err)
 	}
 }

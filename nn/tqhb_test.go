@@ -219,8 +219,8 @@ func TestTQHBRefuses(t *testing.T) {
 		sentinel error
 		parts    []string
 	}{
-		{"dim", with(func(c *TQHBCache) { c.Codec.Dim = 96 }), x.s, 2, 2, false, runtime.ErrShape, []string{"Codec", "96"}},
-		{"bits", with(func(c *TQHBCache) { c.Codec.Bits = 4 }), x.s, 2, 2, false, runtime.ErrShape, []string{"Codec", "4"}},
+		{"dim", with(func(c *TQHBCache) { c.Codec.Dim = 96 }), x.s, 2, 2, false, runtime.ErrShape, []string{"Codec.dim", "96"}},
+		{"bits", with(func(c *TQHBCache) { c.Codec.Bits = 4 }), x.s, 2, 2, false, runtime.ErrScalar, []string{"Codec.bits", "4"}},
 		{"tokens", cache, x.s, -1, 2, false, runtime.ErrShape, []string{"tokens"}},
 		{"heads", cache, x.s, 2, -1, false, runtime.ErrShape, []string{"heads"}},
 		{"capacity", with(func(c *TQHBCache) { c.Capacity = 0 }), x.s, 2, 2, false, runtime.ErrShape, []string{"Capacity"}},
@@ -239,7 +239,7 @@ func TestTQHBRefuses(t *testing.T) {
 	refuses(t, rt, "nn.TQHBDequantize", []target{out}, []refusal{
 		{"codec", func(p *runtime.Pass) error {
 			return TQHBDequantize(p, out.s, codes.s, norms.s, quant.TQHB{Dim: 64}, 8)
-		}, runtime.ErrShape, []string{"Codec"}},
+		}, runtime.ErrScalar, []string{"codec.bits", "0"}},
 		{"n", func(p *runtime.Pass) error { return TQHBDequantize(p, out.s, codes.s, norms.s, codec, -1) }, runtime.ErrShape, []string{"n"}},
 		{"short out", func(p *runtime.Pass) error {
 			return TQHBDequantize(p, out.s.Slice(0, 8*64-1), codes.s, norms.s, codec, 8)
