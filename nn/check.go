@@ -165,12 +165,20 @@ type operand struct {
 	view runtime.View
 }
 
-// disjoint refuses a written range that overlaps another one. The first writes operands are written.
+// writable refuses to write to read-only memory.
+func (c *check) writable(written operand) {
+	if c.err == nil && written.view.ReadOnly() {
+		c.refuse(written.name, "read-only memory", "memory that can be written", runtime.ErrMisuse)
+	}
+}
+
+// disjoint refuses a written range that is read-only or overlaps another one. The first writes operands are written.
 func (c *check) disjoint(writes int, operands ...operand) {
 	if c.err != nil {
 		return
 	}
 	for i := range operands[:writes] {
+		c.writable(operands[i])
 		for j := i + 1; j < len(operands); j++ {
 			if operands[i].view.Overlaps(operands[j].view) {
 				c.overlap(operands[i].name, operands[j].name)

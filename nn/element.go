@@ -64,9 +64,10 @@ func (c *check) memory(list ...memory) {
 	}
 }
 
-// sameOrDisjoint refuses a written range that overlaps an input without being exactly that input: what kernels allow whose
-// threads read and write the same elements and no others.
+// sameOrDisjoint refuses a written range that is read-only, or overlaps an input without being exactly that input: what kernels allow
+// whose threads read and write the same elements and no others.
 func (c *check) sameOrDisjoint(written, in operand) {
+	c.writable(written)
 	if !written.view.Same(in.view) {
 		c.disjoint(1, written, in)
 	}

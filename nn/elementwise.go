@@ -30,8 +30,12 @@ func scaleInPlaceF32(fn string, p *runtime.Pass, x runtime.Slice[float32], n int
 	if c.err != nil || n == 0 {
 		return c.result()
 	}
+	io := first(x.View(), n, 4)
+	if c.writable(operand{"x", io}); c.err != nil {
+		return c.result()
+	}
 	l := p.Kernel("scale_f32_inplace")
-	l.ReadWrite(0, first(x.View(), n, 4))
+	l.ReadWrite(0, io)
 	l.Float32(1, scale)
 	l.Uint32(2, uint32(n))
 	l.Scalars(bind)
