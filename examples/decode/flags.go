@@ -38,7 +38,7 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	var o options
 	var prompts list
 	f := flag.NewFlagSet("decode", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	f.SetOutput(io.Discard) // an error takes one line, without all flags below it
 	f.StringVar(&o.model, "model", "", "`path` of a model: a .gguf file, or a folder from Hugging Face with config.json, safetensors and tokenizer (default: the embedded one)")
 	f.Var(&prompts, "prompt", "`text` to continue; given several times, texts that are continued at once (default \""+defaultPrompt+"\")")
 	f.IntVar(&o.n, "n", 150, "most `tokens` to produce, for each text")
@@ -52,16 +52,20 @@ func parseFlags(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.device, "device", "", "`name` of the device to use, or a part of it; \"list\" lists the devices (default: the best one)")
 	f.BoolVar(&o.stats, "stats", false, "measure the host's work per token, direct and replayed")
 	f.StringVar(&o.trace, "trace", "", "`file` for a trace of the host, the device and its kernels, for ui.perfetto.dev")
-	if err := f.Parse(args); err != nil {
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(stderr)
+		f.Usage()
 		return o, err
 	}
-	o.prompts = prompts
-	given := map[string]bool{}
-	f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	err := o.validate(f.Args(), given)
+	if err == nil {
+		o.prompts = prompts
+		given := map[string]bool{}
+		f.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		err = o.validate(f.Args(), given)
+	}
 	if err != nil {
-		fmt.Fprintln(stderr, "decode:", err)
-		f.Usage()
+		fmt.Fprintf(stderr, "decode: %v (-h lists the flags)\n", err)
 	}
 	return o, err
 }

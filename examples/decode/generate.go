@@ -82,8 +82,8 @@ func (r result) String() string {
 	if len(r.texts) > 1 {
 		end = fmt.Sprintf("%d texts at once", len(r.texts))
 	}
-	line := fmt.Sprintf("%d tokens read, %d written, %s, in %.2f s: %.1f tokens/s, the first after %.2f s",
-		read, written, end, r.total.Seconds(), r.rate(), r.first.Seconds())
+	line := fmt.Sprintf("%s read, %d written, %s, in %.2f s: %.1f tokens/s, the first after %.2f s",
+		counted(read, "token"), written, end, r.total.Seconds(), r.rate(), r.first.Seconds())
 	if r.submitted > 0 {
 		line += fmt.Sprintf(", %.0f µs of the host per %s step", float64(r.host.Microseconds())/float64(r.submitted), r.way)
 	}

@@ -26,6 +26,7 @@ func TestRunUsage(t *testing.T) {
 		{[]string{"-check", "-direct"}, 2, "does not go with -direct"},
 		{[]string{"-check", "-stats"}, 2, "-stats is for a story"},
 		{[]string{"-check", "-trace", "x"}, 2, "-trace is for a story"},
+		{[]string{"-check", "-stats"}, 2, "-stats is for a story"},
 		{[]string{"-trace", "/nowhere/x", "-n", "1"}, 1, "-trace: open /nowhere/x"},
 		{[]string{"-model", "/nowhere"}, 1, "decode: model: stat /nowhere"},
 		{[]string{"-device", "toaster"}, 1, `no device has "toaster" in its name; there are ["`},
@@ -34,6 +35,9 @@ func TestRunUsage(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), c.args, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%.60q: code %d, %q; want %d, %q", c.args, code, errs.String(), c.code, c.want)
+		}
+		if lines := strings.Count(errs.String(), "\n"); c.code == 2 && (lines != 1 || !strings.HasPrefix(errs.String(), "decode: ")) {
+			t.Errorf("%.60q: %d lines, %q", c.args, lines, errs.String())
 		}
 		if out.Len() > 0 {
 			t.Errorf("%.60q: printed %q", c.args, out.String())

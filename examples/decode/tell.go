@@ -35,9 +35,11 @@ func tellAll(ctx context.Context, m *model, src *source, b batch, j *job, out io
 		if m.sampled {
 			seed = fmt.Sprintf(", seed %d", j.seed+uint64(i))
 		}
-		_, e := fmt.Fprintf(out, "--- %d of %d%s: %d tokens, %s\n%s\n\n", i+1, len(r.texts), seed, len(t.tokens), ending(t.end),
+		_, e := fmt.Fprintf(out, "--- %d of %d%s: %s, %s\n%s\n\n", i+1, len(r.texts), seed, counted(len(t.tokens), "token"), ending(t.end),
 			strings.TrimRight(b.prompts[i]+src.decode(t.tokens), "\n"))
-		err = errors.Join(err, e)
+		if e != nil {
+			return r, errors.Join(err, e)
+		}
 	}
 	return r, err
 }

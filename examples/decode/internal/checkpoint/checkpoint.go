@@ -48,6 +48,8 @@ func Open(path string) (*Checkpoint, error) {
 		c, err = openFolder(name, os.DirFS(path), path)
 	case !info.Mode().IsRegular():
 		err = errors.New("it is neither a folder nor a file")
+	case strings.EqualFold(filepath.Ext(path), ".safetensors"):
+		err = errors.New("a model in safetensors is given as its folder, since config.json and the tokenizer belong to it")
 	default:
 		var f *gguf.File
 		if f, err = gguf.Open(path); err == nil {

@@ -200,6 +200,12 @@ func TestFolderRefuses(t *testing.T) {
 	wantError(t, "no folder", err, "model: ", "none")
 	_, err = Open(os.DevNull)
 	wantError(t, "a device", err, "neither a folder nor a file")
+	weights := t.TempDir() + "/model.safetensors"
+	if err := os.WriteFile(weights, dir["config.json"].Data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(weights)
+	wantError(t, "weights without their folder", err, "is given as its folder")
 }
 
 // Weights cut anywhere are refused when they are opened, and name the file.
