@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 	"github.com/ingot-metal/ingot/examples/decode/internal/oracle"
+	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/nn"
+	"github.com/ingot-metal/ingot/runtime"
 )
 
 // variant is a model that differs from llama.
@@ -115,62 +118,81 @@ func variants() []variant {
 // Every part of a configuration and every type of weights: the logits after a prompt that is read in tiles, and after steps, are
 // those of the model in float64.
 func TestVariants(t *testing.T) {
-	const tileRows, prompt, steps = 9, 20, 3 // tiles of 9, 9 and 2 tokens
 	rt := openRuntimeFor(t)
 	for i, v := range variants() {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}
-		t.Run(v.name, func(t *testing.T) {
-			f := newFake(t, v.config, v.kind)
-			if v.change != nil {
-				v.change(f)
-			}
-			truth, err := oracle.Load(f.config, f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := openFake(t, rt, f, settings{sequences: 1, longest: prompt, n: steps + 1, tileRows: tileRows})
-			r, tokens := rand.New(rand.NewPCG(1, 1)), make([]uint32, prompt)
-			for i := range tokens {
-				tokens[i] = r.Uint32N(uint32(f.config.Vocab))
-			}
-			text, ctx := truth.Start(), context.Background()
-			var want []float64
-			for _, id := range tokens {
-				want, _ = text.Step(id)
-			}
-			last, err := m.readPrompts(ctx, replayed, [][]uint32{tokens})
-			worst, largest := 0.0, 0.0
-			for i := 0; ; i++ {
-				if err == nil {
-					err = last.Wait(ctx)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				for j, got := range capped(m, readLogits(t, m)) {
-					worst, largest = max(worst, math.Abs(got-want[j])), max(largest, math.Abs(want[j]))
-				}
-				if i == steps {
-					break
-				}
-				var choice [1]uint32
-				if err := m.choice.Read(choice[:]); err != nil {
-					t.Fatal(err)
-				}
-				want, _ = text.Step(choice[0])
-				last, err = m.submit(replayed)
-			}
-			bound := v.bound
-			if bound == 0 {
-				bound = f32Difference
-			}
-			t.Logf("worst difference %.2g of logits up to %.2g", worst, largest)
-			if worst > bound {
-				t.Errorf("logits differ by %g, allowed is %g", worst, bound)
-			}
-		})
+		t.Run(v.name, func(t *testing.T) { v.compare(t, rt, 9) }) // tiles of 9, 9 and 2 tokens
+	}
+}
+
+// Devices without simdgroup matrices read prompts with the products of steps, up to nn.MaxRowExactRows vectors at once.
+func TestWithoutMatrices(t *testing.T) {
+	d := soft.New(soft.Options{Families: soft.AppleFamilies(6)})
+	defer d.Release()
+	rt := openRuntimeFor(t, runtime.WithDevice(d))
+	if rt.Device().SIMDMatrix {
+		t.Fatal("the device has them")
+	}
+	names := []string{"q/k norms", "MLX 4 bits, GELU", "mixed numbers", "Q6_K"}
+	for _, v := range variants() {
+		if slices.Contains(names, v.name) {
+			t.Run(v.name, func(t *testing.T) { v.compare(t, rt, 20) })
+		}
+	}
+}
+
+// compare reads a prompt of 20 tokens in tiles of so many, and takes three steps.
+func (v variant) compare(t *testing.T, rt *runtime.Runtime, tileRows int) {
+	const prompt, steps = 20, 3
+	f := newFake(t, v.config, v.kind)
+	if v.change != nil {
+		v.change(f)
+	}
+	truth, err := oracle.Load(f.config, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := openFake(t, rt, f, settings{sequences: 1, longest: prompt, n: steps + 1, tileRows: tileRows})
+	r, tokens := rand.New(rand.NewPCG(1, 1)), make([]uint32, prompt)
+	for i := range tokens {
+		tokens[i] = r.Uint32N(uint32(f.config.Vocab))
+	}
+	text, ctx := truth.Start(), context.Background()
+	var want []float64
+	for _, id := range tokens {
+		want, _ = text.Step(id)
+	}
+	last, err := m.readPrompts(ctx, replayed, [][]uint32{tokens})
+	worst, largest := 0.0, 0.0
+	for i := 0; ; i++ {
+		if err == nil {
+			err = last.Wait(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, got := range capped(m, readLogits(t, m)) {
+			worst, largest = max(worst, math.Abs(got-want[j])), max(largest, math.Abs(want[j]))
+		}
+		if i == steps {
+			break
+		}
+		var choice [1]uint32
+		if err := m.choice.Read(choice[:]); err != nil {
+			t.Fatal(err)
+		}
+		want, _ = text.Step(choice[0])
+		last, err = m.submit(replayed)
+	}
+	bound := v.bound
+	if bound == 0 {
+		bound = f32Difference
+	}
+	t.Logf("worst difference %.2g of logits up to %.2g", worst, largest)
+	if worst > bound {
+		t.Errorf("logits differ by %g, allowed is %g", worst, bound)
 	}
 }
 
