@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
 )
 
 // formula is the definition of sampling, written out: the probability of each token.
@@ -180,6 +182,32 @@ func TestSamplerEdges(t *testing.T) {
 	hot := sampling{temperature: math.MaxFloat64, topP: 1}
 	if got, err := newSampler(hot, 0, 0).distribution([]float32{1, -1000}); err != nil || len(got) != 2 || got[1].weight != 1 {
 		t.Error(got, err)
+	}
+}
+
+// The fewest tokens that have the probability are those that have just it.
+func TestTopPExactly(t *testing.T) {
+	for topP, want := range map[float64]int{0.25: 1, 0.26: 2, 0.5: 2, 0.75: 3, 1: 4} {
+		got, err := newSampler(sampling{temperature: 1, topP: topP}, 0, 0).distribution(make([]float32, 4))
+		if err != nil || len(got) != want {
+			t.Errorf("%g: %d tokens, want %d; %v", topP, len(got), want, err)
+		}
+	}
+}
+
+// A model's samplers know its cap, and which of its texts is theirs.
+func TestSamplers(t *testing.T) {
+	m := &model{settings: settings{sequences: 2, sampled: true}, config: &checkpoint.Config{Softcap: 7}}
+	s := sampling{temperature: 1, topP: 1, seed: 3}
+	all := s.samplers(m)
+	if len(all) != 2 || all[0].softcap != 7 || all[1].softcap != 7 || all[1].sampling != s {
+		t.Errorf("%+v", all)
+	}
+	if want := newSampler(s, 1, 7); all[1].random.Uint64() != want.random.Uint64() {
+		t.Error("the second text has other draws")
+	}
+	if m.sampled = false; s.samplers(m) != nil {
+		t.Error("samplers, though the device chooses")
 	}
 }
 

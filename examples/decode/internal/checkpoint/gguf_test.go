@@ -28,8 +28,8 @@ func spellByte(b byte) string {
 	return string(rune(b))
 }
 
-// setByteLevel gives a file a byte-level vocabulary: 256 bytes, "th", "the", a marker and one that is a space twice.
-func setByteLevel(f *gguftest.File, pre string) {
+// setByteLevel gives a file a byte-level vocabulary: 256 bytes, "th", "the", two markers, two that are not used, and others.
+func setByteLevel(f *gguftest.File, pre string, others ...string) {
 	var texts []string
 	for b := range 256 {
 		texts = append(texts, spellByte(byte(b)))
@@ -40,6 +40,9 @@ func setByteLevel(f *gguftest.File, pre string) {
 	}
 	texts = append(texts, "th", "the", "<|im_end|>", "<tool>", "[PAD260]", "[PAD260]")
 	types = append(types, 1, 1, 3, 4, 5, 5)
+	for _, text := range others {
+		texts, types = append(texts, text), append(types, 1)
+	}
 	f.Set(tokenizerKey, byteLevelModel)
 	f.Set("tokenizer.ggml.pre", pre)
 	f.Set(tokensKey, texts)
@@ -263,6 +266,16 @@ func TestGGUFRoPE(t *testing.T) {
 	if got := one(f).Scaling.Factors; len(got) != 16 || got[0] != 8 || got[15] != 8 {
 		t.Error(got)
 	}
+	for _, tensor := range f.Tensors { // they are for all layers
+		if name, ok := strings.CutPrefix(tensor.Name, "blk.0."); ok {
+			tensor.Name = "blk.1." + name
+			f.Tensors = append(f.Tensors, tensor)
+		}
+	}
+	f.Set("llama.block_count", uint32(2))
+	if got := mustOpenGGUF(t, f).Config.RoPE; len(got) != 2 || !reflect.DeepEqual(got[0], got[1]) {
+		t.Error(got)
+	}
 	copy(f.Tensor(ropeFactors).Data[4:], []byte{0, 0, 0, 0})
 	_, err := openBytes(f.Bytes())
 	wantError(t, "factors", err, `tensor "rope_freqs.weight" has 0 at index 1`)
@@ -363,5 +376,30 @@ func TestGGUFGemma(t *testing.T) {
 	if c := config(3, gguftest.Key{Name: pattern, Value: uint32(2)}, gguftest.Key{Name: "gemma3.rope.freq_base_swa", Value: float32(77)}); !reflect.DeepEqual(c.Sliding, []bool{true, false, true}) ||
 		c.RoPE[0].Theta != 77 || c.RoPE[1].Theta != 1e6 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// Names of rules for words mean what they mean to llama.cpp: how many digits a word has, and whether a word that is a token stays whole
+// though no merge rules lead to it.
+func TestGGUFRules(t *testing.T) {
+	digits := []uint32{'1', '2', '3', '4'}
+	for pre, want := range map[string]struct {
+		number []uint32 // 1234
+		word   []uint32 // the
+	}{
+		"gpt-2": {[]uint32{264}, []uint32{256, 'e'}}, "gpt2": {[]uint32{264}, []uint32{256, 'e'}},
+		"llama-bpe": {[]uint32{263, '4'}, []uint32{257}}, "llama3": {[]uint32{263, '4'}, []uint32{257}}, "llama-v3": {[]uint32{263, '4'}, []uint32{257}},
+		"qwen2": {digits, []uint32{256, 'e'}}, "deepseek-r1-qwen": {digits, []uint32{256, 'e'}}, "smollm": {digits, []uint32{256, 'e'}},
+	} {
+		f := ggufModel("qwen3")
+		setByteLevel(f, pre, "12", "123", "1234") // 262 …
+		f.Set("tokenizer.ggml.merges", []string{"t h", "1 2", "12 3", "123 4"})
+		tok := mustOpenGGUF(t, f).Tokenizer()
+		if got := tok.Encode("1234"); !reflect.DeepEqual(got, want.number) {
+			t.Errorf("%s: a number became %v, want %v", pre, got, want.number)
+		}
+		if got := tok.Encode("the"); !reflect.DeepEqual(got, want.word) {
+			t.Errorf("%s: a word became %v, want %v", pre, got, want.word)
+		}
 	}
 }
