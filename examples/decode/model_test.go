@@ -269,7 +269,7 @@ func TestEndings(t *testing.T) {
 		t.Errorf("%+v %v", partly, err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(canceled, nil, &out, &errs); code != 130 || !strings.Contains(errs.String(), "interrupted") {
+	if code := run(canceled, nil, &out, &errs); code != 130 || errs.String() != "decode: interrupted\n" {
 		t.Errorf("code %d, %s", code, errs.String())
 	}
 	if _, err := story(ctx, m, make([]uint32, 21), replayed); err == nil || !strings.Contains(err.Error(), "prepared for 20") {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,8 @@ func TestGGUFRefuses(t *testing.T) {
 		{"qwen3", all(byteLevel, set("tokenizer.ggml.merges", []string{"t h", "the"})), `tokenizer.ggml.merges: number 1: a merge rule is "the"`},
 		{"qwen3", all(byteLevel, set("tokenizer.ggml.merges", []string{"t x"})), `the tokenizer: merge rule 0 makes "tx"`},
 		{"qwen3", all(byteLevel, set("tokenizer.ggml.add_space_prefix", true)), "tokenizer.ggml.add_space_prefix is true"},
+		{"qwen3", all(byteLevel, set(tokenTypesKey, slices.Repeat([]int32{0}, 262))), "tokenizer.ggml.token_type: token 0 has the unknown type 0"},
+		{"qwen3", all(byteLevel, set(tokenTypesKey, slices.Repeat([]int32{7}, 262))), "tokenizer.ggml.token_type: token 0 has the unknown type 7"},
 		{"qwen3", all(byteLevel, set(tokenTypesKey, []int32{1})), "tokenizer.ggml.token_type has 1 values for 262 tokens"},
 
 		{"llama", tensor("token_embd.weight", func(t *gguftest.Tensor) { t.Dims[1] = 6 }), `test.gguf: tensor "token_embd.weight" has shape [6 64], needed is [7 64]`},
