@@ -155,6 +155,20 @@ func TestGGUFArchitectures(t *testing.T) {
 	}
 }
 
+// Dimensions of 1 behind the others, which some writers add, say nothing.
+func TestGGUFDimensions(t *testing.T) {
+	f := ggufModel("llama")
+	for name, dims := range map[string][]uint64{"output_norm.weight": {64, 1}, "blk.0.attn_q.weight": {64, 64, 1, 1}} {
+		f.Tensor(name).Dims = dims
+	}
+	if w, err := mustOpenGGUF(t, f).Vector(FinalNorm, -1); err != nil || len(w) != 64 {
+		t.Error(w, err)
+	}
+	f.Tensor("output_norm.weight").Dims = []uint64{32, 2}
+	_, err := openBytes(f.Bytes())
+	wantError(t, "another shape", err, "has shape [2 32], needed is [64]")
+}
+
 // Gemma's norms have their 1 in GGUF files, and norms of others never had one to add.
 func TestGGUFNorms(t *testing.T) {
 	for name := range ggufArchitectures {

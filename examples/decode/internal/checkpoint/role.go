@@ -50,11 +50,6 @@ func (r Role) String() string {
 // inLayer says whether each layer has a tensor of the role.
 func (r Role) inLayer() bool { return r >= InputNorm }
 
-// matrix says whether a tensor of the role is a matrix.
-func (r Role) matrix() bool {
-	return r == Embedding || r == Output || r >= Query && r <= Down
-}
-
 // shape is that of a tensor of the role: cols is 0 for a vector.
 func (c *Config) shape(r Role) (rows, cols int) {
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
