@@ -125,6 +125,8 @@ func TestFolderRoPE(t *testing.T) {
 			RoPE{5e5, 16, false, Scaling{Kind: ScalingLlama3, Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalPositions: 128}}},
 		{"yarn", object{"rope_scaling": object{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 128}},
 			RoPE{5e5, 32, false, Scaling{Kind: ScalingYaRN, Factor: 4, OriginalPositions: 128, BetaFast: 32, BetaSlow: 1, Truncate: true, AttentionFactor: yarnScale4}}},
+		{"yarn of a small factor", object{"rope_scaling": object{"rope_type": "yarn", "factor": 1.5}},
+			RoPE{5e5, 32, false, Scaling{Kind: ScalingYaRN, Factor: 1.5, OriginalPositions: 512, BetaFast: 32, BetaSlow: 1, Truncate: true, AttentionFactor: 1 + 0.1*math.Log(1.5)}}},
 		{"yarn by lengths", object{"rope_scaling": object{"rope_type": "yarn", "original_max_position_embeddings": 256, "beta_fast": 16, "beta_slow": 2, "truncate": false, "attention_factor": 1.5}},
 			RoPE{5e5, 32, false, Scaling{Kind: ScalingYaRN, Factor: 2, OriginalPositions: 256, BetaFast: 16, BetaSlow: 2, AttentionFactor: 1.5}}},
 		{"yarn with mscale", object{"rope_scaling": object{"rope_type": "yarn", "factor": 4, "mscale": 2, "mscale_all_dim": 1}},
