@@ -2,7 +2,6 @@ package main
 
 import (
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/checkpoint"
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 	"github.com/ingot-metal/ingot/examples/decode/internal/tokenizer"
 )
 
@@ -103,7 +103,7 @@ func readPrompts(dir fs.FS) ([]string, error) {
 			Prompt string `json:"prompt"`
 		} `json:"cases"`
 	}
-	if err := json.Unmarshal(data, &golden); err != nil {
+	if err := plainjson.Unmarshal(data, &golden); err != nil {
 		return nil, fmt.Errorf("%s: %w", goldenFile, err)
 	}
 	var prompts []string

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 )
 
 // MaxFileBytes is the length of the longest tokenizer.json that is read.
@@ -98,7 +100,7 @@ func Parse(data []byte) (*Model, error) {
 		return nil, fmt.Errorf("it has %d bytes: the limit is %d", len(data), MaxFileBytes)
 	}
 	var f file
-	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &f); err != nil {
+	if err := plainjson.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &f); err != nil {
 		return nil, err
 	}
 	v, err := f.vocabulary()

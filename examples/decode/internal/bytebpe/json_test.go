@@ -106,7 +106,7 @@ func TestParseRefuses(t *testing.T) {
 		`post_processor: "<s>" is not an added`: func(d object) {
 			d["post_processor"] = object{"single": []any{object{"SpecialToken": object{"id": "<s>"}}}}
 		},
-		"cannot unmarshal": func(d object) { d["model"] = 3 },
+		"model is a number: it must be an object": func(d object) { d["model"] = 3 },
 	} {
 		d := document()
 		change(d)

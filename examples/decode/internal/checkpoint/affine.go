@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 	"github.com/ingot-metal/ingot/nn/quant"
 )
 
@@ -40,7 +41,7 @@ func (raw *folderConfig) affine() (*affineSettings, error) {
 	a := &affineSettings{own: map[string]affineSetting{}}
 	for key, into := range map[string]any{"bits": &a.all.Bits, "group_size": &a.all.Group, "mode": &a.all.Mode} {
 		if value, ok := values[key]; ok {
-			if err := json.Unmarshal(value, into); err != nil {
+			if err := plainjson.Unmarshal(value, into); err != nil {
 				return nil, fmt.Errorf("%s: %s.%s: %w", configFile, field, key, err)
 			}
 		}
@@ -71,7 +72,7 @@ func (a *affineSettings) setting(value json.RawMessage) (affineSetting, error) {
 		return a.all, nil
 	}
 	own := a.all
-	if err := json.Unmarshal(value, &own); err != nil {
+	if err := plainjson.Unmarshal(value, &own); err != nil {
 		return own, err
 	}
 	return own, own.check()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 	"github.com/ingot-metal/ingot/examples/decode/internal/safetensors"
 )
 
@@ -55,7 +56,7 @@ func readFolderConfig(dir fs.FS) (*folderConfig, error) {
 		return nil, err
 	}
 	raw := &folderConfig{}
-	if err := json.Unmarshal(data, raw); err != nil {
+	if err := plainjson.Unmarshal(data, raw); err != nil {
 		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
 	data, err = bounded.ReadFile(dir, generationFile, maxConfigBytes)
@@ -68,7 +69,7 @@ func readFolderConfig(dir fs.FS) (*folderConfig, error) {
 	var generation struct {
 		EOS json.RawMessage `json:"eos_token_id"`
 	}
-	if err := json.Unmarshal(data, &generation); err != nil {
+	if err := plainjson.Unmarshal(data, &generation); err != nil {
 		return nil, fmt.Errorf("%s: %w", generationFile, err)
 	}
 	raw.generationEOS = generation.EOS

@@ -179,6 +179,8 @@ func TestFolderRefuses(t *testing.T) {
 			f.files[tokenizerConfigFile] = &fstest.MapFile{Data: []byte(`{"added_tokens_decoder":{"1024":{}}}`)}
 		}, `tokenizer_config.json: sentencepiece: the added token 1024 is empty`},
 		{"broken generation_config.json", func(f *folder) { f.files[generationFile] = &fstest.MapFile{Data: []byte("[]")} }, "generation_config.json: "},
+		{"head_dim a string", func(f *folder) { f.config["head_dim"] = "64" }, "config.json: head_dim is a string: it must be a whole number of 64 bits"},
+		{"layer_types a string", func(f *folder) { f.config["layer_types"] = "all" }, "config.json: layer_types is a string: it must be a list"},
 		{"wrong generation_config.json", func(f *folder) {
 			f.files[generationFile] = &fstest.MapFile{Data: []byte(`{"eos_token_id":1024}`)}
 		}, "eos_token_id of generation_config.json is 1024"},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 )
 
 // folderRoPE is rope_scaling, or a part of rope_parameters.
@@ -81,7 +83,7 @@ func (raw *folderConfig) ropeParts() (full, sliding *folderRoPE, err error) {
 		return full, sliding, nil
 	}
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(raw.RoPE, &keys); err != nil {
+	if err := plainjson.Unmarshal(raw.RoPE, &keys); err != nil {
 		return nil, nil, fmt.Errorf("rope_parameters: %w", err)
 	}
 	byLayers := keys[fullLayers] != nil || keys[slidingLayers] != nil
@@ -92,7 +94,7 @@ func (raw *folderConfig) ropeParts() (full, sliding *folderRoPE, err error) {
 		return nil, nil, fmt.Errorf("rope_parameters: needed are those of %s and %s", fullLayers, slidingLayers)
 	case gemma:
 		var parts map[string]*folderRoPE
-		if err := json.Unmarshal(raw.RoPE, &parts); err != nil {
+		if err := plainjson.Unmarshal(raw.RoPE, &parts); err != nil {
 			return nil, nil, fmt.Errorf("rope_parameters: %w", err)
 		}
 		if p := parts[fullLayers]; p != nil {
@@ -104,7 +106,7 @@ func (raw *folderConfig) ropeParts() (full, sliding *folderRoPE, err error) {
 		return full, sliding, nil
 	}
 	part := old
-	if err := json.Unmarshal(raw.RoPE, &part); err != nil {
+	if err := plainjson.Unmarshal(raw.RoPE, &part); err != nil {
 		return nil, nil, fmt.Errorf("rope_parameters: %w", err)
 	}
 	return &part, &part, nil

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
 	"github.com/ingot-metal/ingot/examples/decode/internal/bytebpe"
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 	"github.com/ingot-metal/ingot/examples/decode/internal/sentencepiece"
 )
 
@@ -115,7 +115,7 @@ func readTokenizerSettings(dir fs.FS) (s tokenizerSettings, err error) {
 	if err != nil {
 		return s, err
 	}
-	if err := json.Unmarshal(data, &s); err != nil {
+	if err := plainjson.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("%s: %w", tokenizerConfigFile, err)
 	}
 	return s, nil

@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ingot-metal/ingot/examples/decode/internal/bounded"
+	"github.com/ingot-metal/ingot/examples/decode/internal/plainjson"
 )
 
 // Tensors gives access to the tensors of a checkpoint.
@@ -74,7 +74,7 @@ func readIndex(dir fs.FS) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(data, &index); err != nil {
+	if err := plainjson.Unmarshal(data, &index); err != nil {
 		return nil, fmt.Errorf("%s: %w", IndexFile, err)
 	}
 	if len(index.WeightMap) == 0 {
