@@ -2,6 +2,7 @@ package nn
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/ingot-metal/ingot/nn/quant"
@@ -105,6 +106,9 @@ func TestAffineCodesBank(t *testing.T) {
 	bad := host
 	bad.Codes = nil
 	checkRefused(t, "nn.UploadAffineCodes", refusal{"no codes", nil, runtime.ErrShape, []string{"codes"}}, second(UploadAffineCodes(rt, bad)))
+	bad = host
+	bad.Biases = append([]float32{float32(math.Inf(-1))}, host.Biases[1:]...)
+	checkRefused(t, "nn.UploadAffineCodes", refusal{"infinite", nil, runtime.ErrScalar, []string{"biases", "-Inf"}}, second(UploadAffineCodes(rt, bad)))
 }
 
 func TestAffinePlaneBank(t *testing.T) {
@@ -132,6 +136,9 @@ func TestAffinePlaneBank(t *testing.T) {
 	checkRefused(t, "nn.NewAffinePlaneBank", refusal{"metadata", nil, runtime.ErrShape, []string{"metadata", "127", "128"}}, second(NewAffinePlaneBank(plane, numbers.Slice(0, 127), 64, 128)))
 	checkRefused(t, "nn.NewAffinePlaneBank", refusal{"not aligned", nil, runtime.ErrShape, []string{"plane", "multiple of 16"}}, second(NewAffinePlaneBank(words.Slice(2, 1026), numbers, 64, 128)))
 	checkRefused(t, "nn.NewAffinePlaneBank", refusal{"foreign", nil, runtime.ErrForeign, []string{"metadata", "of plane"}}, second(NewAffinePlaneBank(plane, theirs, 64, 128)))
+	infinite := p
+	infinite.Metadata = append([]uint32{0x7f80}, p.Metadata[1:]...)
+	checkRefused(t, "nn.UploadAffinePlane", refusal{"infinite", nil, runtime.ErrScalar, []string{"metadata", "0x7f80"}}, second(UploadAffinePlane(rt, infinite)))
 	bad := p
 	bad.Metadata = nil
 	checkRefused(t, "nn.UploadAffinePlane", refusal{"no metadata", nil, runtime.ErrShape, []string{"metadata"}}, second(UploadAffinePlane(rt, bad)))

@@ -410,7 +410,7 @@ func TestFlashAttnPreciseRefuses(t *testing.T) {
 	}
 	old := openOn(t, soft.Options{Families: []mtl.GPUFamily{mtl.GPUFamilyMac2, mtl.GPUFamilyCommon1, mtl.GPUFamilyCommon2, mtl.GPUFamilyCommon3}})
 	none := newPrecise(t, old, r, c)
-	checkRefused(t, "nn.ValidateFlashAttnPrecise", refusal{"no matrices", nil, runtime.ErrLimit, []string{"p", "simdgroup matrices"}},
+	checkRefused(t, "nn.ValidateFlashAttnPrecise", refusal{"no matrices", nil, runtime.ErrLimit, []string{"device", "simdgroup matrices"}},
 		ValidateFlashAttnPrecise(old, none.out.s, none.q.s, none.k.s, none.v, none.d))
 	for _, change := range []func(d *PreciseDims){func(d *PreciseDims) { d.Tq = 0 }, func(d *PreciseDims) { d.Heads = 0 }, func(d *PreciseDims) { d.Batch = 0 }} {
 		d := s.d
@@ -486,6 +486,22 @@ func TestPrewarmFlashAttnPrecise(t *testing.T) {
 	}
 	_, err = PrewarmFlashAttnPrecise(t.Context(), rt, PrecisePipeline{HeadDim: 80, V: PreciseF16})
 	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"head dimension", nil, runtime.ErrShape, []string{"pipelines", "80"}}, err)
+	for _, none := range []PrecisePipeline{
+		{HeadDim: 512, V: PreciseF16, Mask: true}, {HeadDim: 64, V: PreciseF16, Mask: true, Causal: true}, {HeadDim: 64, V: PreciseF16, Mask: true, Window: true},
+		{HeadDim: 64, V: PreciseF16, Blocks: true},
+	} {
+		labels, err = PrewarmFlashAttnPrecise(t.Context(), rt, PrecisePipeline{HeadDim: 64, V: PreciseF32}, none)
+		checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{none.Label(), nil, runtime.ErrShape, []string{"pipelines", "1: " + none.Label()}}, err)
+		if labels != nil {
+			t.Error(labels)
+		}
+	}
+	if n := rt.Stats().Pipelines; n != made {
+		t.Errorf("%d pipelines of refused calls", n-made)
+	}
+	old := openOn(t, soft.Options{Families: []mtl.GPUFamily{mtl.GPUFamilyMac2}})
+	_, err = PrewarmFlashAttnPrecise(t.Context(), old, PrecisePipeline{HeadDim: 64, V: PreciseF16})
+	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"no matrices", nil, runtime.ErrLimit, []string{"device", "simdgroup matrices"}}, err)
 	_, err = PrewarmFlashAttnPrecise(t.Context(), nil)
 	checkRefused(t, "nn.PrewarmFlashAttnPrecise", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
 }

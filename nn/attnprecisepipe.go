@@ -103,14 +103,23 @@ func (p PrecisePipeline) Label() string {
 
 // PrewarmFlashAttnPrecise makes the pipelines that calls of [FlashAttnPrecise] launch which differ in the numbers of rows and keys only,
 // whole tiles of them or not: four for each pipeline given, whose AlignQ and AlignK do not count. It returns the labels of all, in the
-// order they were asked for. If one cannot be made, it returns the error and no labels.
+// order they were asked for. If one cannot be made, or is none that a call launches, it returns the error and no labels.
+//
+// Errors: ErrShape, ErrLimit for a device without simdgroup matrices; those of [runtime.Runtime.PrewarmSpecialized].
 func PrewarmFlashAttnPrecise(ctx context.Context, rt *runtime.Runtime, pipelines ...PrecisePipeline) ([]string, error) {
 	c := startOn("nn.PrewarmFlashAttnPrecise", rt)
+	c.needsMatrices()
 	var labels []string
 	var all []runtime.Specialization
 	for i, p := range pipelines {
 		if c.err == nil && p.Kernel() == "" {
 			c.refuse("pipelines", strconv.Itoa(i)+": head dimension "+strconv.Itoa(p.HeadDim)+", "+p.V.String(), "64, 128, 256 or 512; v32, v16 or vcodes", runtime.ErrShape)
+		}
+		if c.err == nil && (p.Mask && (p.HeadDim == 512 || p.Causal || p.Window) || p.Blocks && !p.Mask) {
+			c.refuse("pipelines", strconv.Itoa(i)+": "+p.Label(), "what a call launches: a Mask without HeadDim 512, Causal and Window, Blocks with a Mask", runtime.ErrShape)
+		}
+		if c.err != nil {
+			return nil, c.result()
 		}
 		for _, align := range [4][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
 			p.AlignQ, p.AlignK = align[0], align[1]
@@ -123,7 +132,7 @@ func PrewarmFlashAttnPrecise(ctx context.Context, rt *runtime.Runtime, pipelines
 			labels, all = append(labels, p.Label()), append(all, s)
 		}
 	}
-	if c.err != nil {
+	if c.err != nil { // without pipelines
 		return nil, c.result()
 	}
 	if err := rt.PrewarmSpecialized(ctx, all...); err != nil {

@@ -60,9 +60,10 @@ func TestBlockBank(t *testing.T) {
 			"huge": {"", func(*runtime.Pass) error {
 				return second(NewBlockBank(f, b.Data(), math.MaxInt32, math.MaxInt32/256*256))
 			}, runtime.ErrLimit, []string{"rows * bytes of a row"}},
-			"format":   {"", func(*runtime.Pass) error { return second(NewBlockBank(0, b.Data(), rows, k)) }, runtime.ErrShape, []string{"format", "BlockFormat(0)"}},
-			"format 9": {"", func(*runtime.Pass) error { return second(NewBlockBank(99, b.Data(), rows, k)) }, runtime.ErrShape, []string{"format"}},
-			"zero":     {"", func(*runtime.Pass) error { return second(NewBlockBank(f, runtime.Slice[uint8]{}, rows, k)) }, runtime.ErrShape, []string{"data"}},
+			"format":     {"", func(*runtime.Pass) error { return second(NewBlockBank(0, b.Data(), rows, k)) }, runtime.ErrShape, []string{"format", "BlockFormat(0)"}},
+			"no columns": {"", func(*runtime.Pass) error { return second(NewBlockBank(f, b.Data().Slice(0, 0), rows, 0)) }, runtime.ErrShape, []string{"cols", "0"}},
+			"format 9":   {"", func(*runtime.Pass) error { return second(NewBlockBank(99, b.Data(), rows, k)) }, runtime.ErrShape, []string{"format"}},
+			"zero":       {"", func(*runtime.Pass) error { return second(NewBlockBank(f, runtime.Slice[uint8]{}, rows, k)) }, runtime.ErrShape, []string{"data"}},
 		} {
 			c.name = f.String() + " " + name
 			checkRefused(t, "nn.NewBlockBank", c, c.call(nil))

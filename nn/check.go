@@ -155,7 +155,7 @@ func (c *check) capacity(arg string, v runtime.View, need, size, align int) {
 // needsMatrices refuses a device that has no simdgroup matrices.
 func (c *check) needsMatrices() {
 	if c.err == nil && !c.rt.Device().SIMDMatrix {
-		c.refuse("p", "a device without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
+		c.refuse("device", "one without simdgroup matrices", "one of Apple family 7 or later", runtime.ErrLimit)
 	}
 }
 

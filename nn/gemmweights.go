@@ -139,8 +139,12 @@ func (d *dense) weightsConstants() uint32 {
 // results of O, whatever their numbers of rows are: two for each type. Rows, and weights that are numbers, start at multiples of four
 // elements. Of e counts what it does, not to what: whether there is a C, that is Beta, and a bias, and the activation. For GEMMWeights
 // that is none.
+//
+// Errors: ErrScalar for an activation that is none, ErrShape for a type that is none, ErrLimit for a device without simdgroup matrices;
+// those of [runtime.Runtime.PrewarmSpecialized].
 func PrewarmGEMMWeights[O, T Float](ctx context.Context, rt *runtime.Runtime, e Epilogue[O], types ...WeightType) error {
 	c := startOn("nn.PrewarmGEMMWeights", rt)
+	c.needsMatrices()
 	if c.err == nil && e.Act > ActSiLU {
 		c.refuse("Act", e.Act.String(), "one of the activations", runtime.ErrScalar)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ingot-metal/ingot/metallib"
+	"github.com/ingot-metal/ingot/mtl"
 	"github.com/ingot-metal/ingot/mtl/soft"
 	"github.com/ingot-metal/ingot/runtime"
 	"github.com/ingot-metal/ingot/runtime/half"
@@ -133,6 +134,9 @@ func TestPrewarmGEMMWeights(t *testing.T) {
 	checkRefused(t, "nn.PrewarmGEMMWeights", refusal{"no type", nil, runtime.ErrShape, []string{"types", "77"}}, err)
 	err = PrewarmGEMMWeights[float32, float32](t.Context(), rt, Epilogue[float32]{Act: 9}, WeightQ4_0)
 	checkRefused(t, "nn.PrewarmGEMMWeights", refusal{"activation", nil, runtime.ErrScalar, []string{"Act", "9"}}, err)
+	old := openOn(t, soft.Options{Families: []mtl.GPUFamily{mtl.GPUFamilyMac2}})
+	err = PrewarmGEMMWeights[float32, float32](t.Context(), old, Epilogue[float32]{}, WeightQ4_0)
+	checkRefused(t, "nn.PrewarmGEMMWeights", refusal{"no matrices", nil, runtime.ErrLimit, []string{"device", "simdgroup matrices"}}, err)
 	err = PrewarmGEMMWeights[float32, float32](t.Context(), nil, Epilogue[float32]{}, WeightQ4_0)
 	checkRefused(t, "nn.PrewarmGEMMWeights", refusal{"no runtime", nil, runtime.ErrMisuse, []string{"rt"}}, err)
 }

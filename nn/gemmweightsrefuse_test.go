@@ -111,6 +111,6 @@ func TestGEMMWeightsWithoutMatrices(t *testing.T) {
 	for _, wt := range []WeightType{WeightQ8_0, WeightF32, WeightF16} {
 		w := randomRowExact(t, rt, r, wt, 3, 32)
 		g := newWeightsProduct[float32, float32](t, rt, r, w, 2, plain)
-		refuses(t, rt, "nn.GEMMWeights", []target{g.out}, []refusal{{"no matrices", g.call, runtime.ErrLimit, []string{"p", "simdgroup matrices", "Apple family 7"}}})
+		refuses(t, rt, "nn.GEMMWeights", []target{g.out}, []refusal{{"no matrices", g.call, runtime.ErrLimit, []string{"device", "simdgroup matrices", "Apple family 7"}}})
 	}
 }

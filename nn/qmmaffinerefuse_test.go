@@ -177,7 +177,7 @@ func TestQMMAffineWithoutMatrices(t *testing.T) {
 	})
 	y.written()
 	sameBits(t, "37 vectors", y, alone)
-	none := []string{"p", "simdgroup matrices"}
+	none := []string{"device", "simdgroup matrices"}
 	refuses(t, rt, "", []target{q.y}, []refusal{
 		{"simd", func(p *runtime.Pass) error { return QMMAffineCodes(p, y.s, codes.bank, x.s, m, QMMAffineSimd) }, runtime.ErrLimit, none},
 		{"packed", func(p *runtime.Pass) error { return QMMAffinePacked(p, y.s, w.bank, x.s, m) }, runtime.ErrLimit, none},

@@ -76,6 +76,7 @@ func TestReadOnlyOutputs(t *testing.T) {
 	}{
 		{"ScaleInPlaceF32", "x", func(p *runtime.Pass) error { return ScaleInPlaceF32(p, ro, 8, 2) }, nil},
 		{"Add", "out", func(p *runtime.Pass) error { return Add(p, ro, x.s, x.s, 8) }, nil},
+		{"Add", "out", func(p *runtime.Pass) error { return Add(p, ro, ro, ro, 8) }, nil},
 		{"AddInPlace", "x", func(p *runtime.Pass) error { return AddInPlace(p, ro, x.s, 8) }, nil},
 		{"AddBias", "out", func(p *runtime.Pass) error { return AddBias(p, ro, x.s, x.s, 2, 4) }, nil},
 		{"SoftcapLogits", "logits", func(p *runtime.Pass) error { return SoftcapLogits(p, ro, x.s, 8) }, nil},
