@@ -208,10 +208,10 @@ func TestRoPEFactors(t *testing.T) {
 	if _, factor := nearFrequencies(t, "LongRoPE", p, want, more(1)); factor != float32(math.Sqrt(1+5.0/12)) { // ln 32 / ln 4096
 		t.Error(factor)
 	}
-	for name, s := range map[string]RoPEFactors{"short": {Factor: 1, OriginalPositions: 4096}, "shorter": {Factor: 0.5, OriginalPositions: 4096}, "plain": {}, "given": {Factor: 32, AttentionFactor: 1}} {
+	for name, s := range map[string]RoPEFactors{"short": {Factor: 1, OriginalPositions: 4096}, "shorter": {Factor: 0.5, OriginalPositions: 4096}, "plain": {}, "given": {Factor: 32, OriginalPositions: 4096, AttentionFactor: 1.25}} {
 		s.Factors = factors
 		p.Scaling = s
-		if _, factor := nearFrequencies(t, name, p, want, more(1)); factor != 1 {
+		if _, factor := nearFrequencies(t, name, p, want, more(1)); factor != max(1, float32(s.AttentionFactor)) {
 			t.Errorf("%s: %v", name, factor)
 		}
 	}
@@ -263,6 +263,8 @@ func TestRoPEFrequenciesRefuses(t *testing.T) {
 		{"OriginalPositions", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: llama(func(s *RoPELlama3) { s.OriginalPositions = 0 })}, runtime.ErrShape},
 		{"Factor", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.Factor = 0 })}, runtime.ErrScalar},
 		{"BetaFast", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.BetaFast = -1 })}, runtime.ErrScalar},
+		{"BetaFast", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.BetaFast = nan })}, runtime.ErrScalar},
+		{"BetaFast", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.BetaFast = inf })}, runtime.ErrScalar},
 		{"BetaFast", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.BetaSlow = 32 })}, runtime.ErrScalar},
 		{"BetaSlow", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.BetaSlow = nan })}, runtime.ErrScalar},
 		{"OriginalPositions", RoPEParameters{Theta: 1e4, RotaryDim: 8, Scaling: yarn(func(s *RoPEYaRN) { s.OriginalPositions = -1 })}, runtime.ErrShape},

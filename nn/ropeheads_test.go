@@ -188,6 +188,8 @@ func TestRMSQKVRoPERefuses(t *testing.T) {
 		{"head dimension odd", s.heads(), func(a *QKVHeads) { a.HeadDim = 63 }, runtime.ErrShape, []string{"HeadDim", "even"}},
 		{"rotary beyond the head", s.heads(), func(a *QKVHeads) { a.RotaryDim = 66 }, runtime.ErrShape, []string{"RotaryDim", "64"}},
 		{"product huge", s.heads(), func(a *QKVHeads) { a.T, a.HeadsQ, a.HeadDim = math.MaxInt32, math.MaxInt32, math.MaxInt32-1 }, runtime.ErrLimit, []string{"T * HeadsQ"}},
+		{"rows beyond 31 bits", s.heads(), func(a *QKVHeads) { a.T, a.HeadsQ, a.HeadsKV = 1, math.MaxInt32-1, 1 }, runtime.ErrLimit, []string{"T * (HeadsQ + 2 HeadsKV)", "2147483648"}},
+		{"rows of keys beyond 29 bits", s.heads(), func(a *QKVHeads) { a.T, a.HeadsQ, a.HeadsKV = 1, 1, 1<<29 }, runtime.ErrLimit, []string{"T * HeadsKV"}},
 		{"Q short", s.heads(), func(a *QKVHeads) { a.Q = a.Q.Slice(0, 255) }, runtime.ErrShape, []string{"Q", "255"}},
 		{"K short", s.heads(), func(a *QKVHeads) { a.K = a.K.Slice(0, 127) }, runtime.ErrShape, []string{"K"}},
 		{"V zero", s.heads(), func(a *QKVHeads) { a.V = runtime.Slice[float32]{} }, runtime.ErrShape, []string{"V"}},

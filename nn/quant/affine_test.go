@@ -89,6 +89,8 @@ func TestPackBits(t *testing.T) {
 		refused(t, PackBits(four, four, bits), "PackBits", ErrShape, "bits")
 		refused(t, UnpackBits(four, four, bits), "UnpackBits", ErrShape, "bits")
 	}
+	refused(t, PackBits(make([]byte, 5), make([]byte, 8), 5), "PackBits", ErrShape, "5", "4, 6 or 8")
+	refused(t, UnpackBits(make([]byte, 8), make([]byte, 5), 5), "UnpackBits", ErrShape, "5", "4, 6 or 8")
 	refused(t, PackBits(four, six, 6), "PackBits", ErrShape, "4 bytes for 6 codes")
 	refused(t, PackBits(four, four, 6), "PackBits", ErrShape, "4 bytes for 4 codes")
 	refused(t, UnpackBits(six, four, 8), "UnpackBits", ErrShape)
@@ -142,6 +144,8 @@ func TestAffineQ4MLX(t *testing.T) {
 	}
 	_, err = Q4MLX{}.Affine()
 	refused(t, err, "Q4MLX.Affine", ErrShape)
+	_, err = Q4MLX{Rows: 1, Cols: 32, GroupSize: 32, Packed: make([]uint32, 5), ScalesBiases: make([]half.BFloat16, 2)}.Affine()
+	refused(t, err, "Q4MLX.Affine", ErrShape, "packed")
 }
 
 func equalAffine(a, b Affine) bool {
@@ -201,10 +205,16 @@ func TestAffineDequantize(t *testing.T) {
 			_, err := a.RowRange(bad[0], bad[1])
 			refused(t, err, "Affine.RowRange", ErrShape, "3 rows")
 		}
+		short := a
+		short.Biases = short.Biases[1:]
+		_, err = short.RowRange(0, 1)
+		refused(t, err, "Affine.RowRange", ErrShape, "biases")
 	}
-	// Ties of float32 that the sum in float64 would miss.
-	for _, c := range []struct{ scale, bias float32 }{{1, 0x1p-60}, {1, -0x1p-60}, {0x1p-70, 1 + 0x1p-23}, {-0x1p-70, 1 + 0x1p-23}, {0x1p-24, 1}, {0x1.000002p-24, 1}, {0x1.fffffep-24, -1}, {0x1p127, -0x1p127}, {0, float32(math.Copysign(0, -1))}} {
-		for _, code := range []byte{0, 1, 3, 15, 63, 255} {
+	// Ties of float32 that the sum in float64 would miss: 130 * 16519105 is 2^31 + 2, 154 * 13944699 is 2^31 - 2, so that with 2^-55 they
+	// are 2^-54 beside half a place of 1, which float64 does not hold.
+	for _, c := range []struct{ scale, bias float32 }{{16519105 * 0x1p-55, 1}, {-16519105 * 0x1p-55, -1}, {13944699 * 0x1p-55, 1 + 0x1p-23}, {-13944699 * 0x1p-55, -1 - 0x1p-23},
+		{1, 0x1p-60}, {1, -0x1p-60}, {0x1p-70, 1 + 0x1p-23}, {-0x1p-70, 1 + 0x1p-23}, {0x1p-24, 1}, {0x1.000002p-24, 1}, {0x1.fffffep-24, -1}, {0x1p127, -0x1p127}, {0, float32(math.Copysign(0, -1))}} {
+		for _, code := range []byte{0, 1, 3, 15, 63, 130, 154, 255} {
 			want, _ := new(big.Float).SetPrec(400).Add(new(big.Float).SetPrec(400).Mul(big.NewFloat(float64(c.scale)), big.NewFloat(float64(code))), big.NewFloat(float64(c.bias))).Float32()
 			if got := affineWeight(c.scale, code, c.bias); got != want {
 				t.Errorf("%g * %d + %g: %g, want %g", c.scale, code, c.bias, got, want)

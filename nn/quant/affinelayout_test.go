@@ -73,6 +73,10 @@ func TestAffinePlane(t *testing.T) {
 	}
 	_, err := randomAffine(r, AffineFormat{4, 64, ScaleBF16}, 65, 64).Plane()
 	refused(t, err, "Affine.Plane", ErrShape, "rows", "65")
+	short := randomAffine(r, AffineFormat{4, 64, ScaleBF16}, 64, 64)
+	short.Weight = short.Weight[1:]
+	_, err = short.Plane()
+	refused(t, err, "Affine.Plane", ErrShape, "weight")
 	good, err := randomAffine(r, AffineFormat{4, 64, ScaleBF16}, 64, 64).Plane()
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +130,10 @@ func TestAffineCodes(t *testing.T) {
 			_, err := c.Pack(4)
 			refused(t, err, "AffineCodes.Pack", ErrValue, "codes", "0 to 15")
 		}
+		short := c
+		short.Codes = short.Codes[1:]
+		_, err = short.Pack(8)
+		refused(t, err, "AffineCodes.Pack", ErrShape, "codes", "1535 elements")
 		_, err = c.Pack(5)
 		refused(t, err, "AffineCodes.Pack", ErrShape, "bits")
 	}
