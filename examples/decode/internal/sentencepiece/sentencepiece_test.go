@@ -95,7 +95,7 @@ func TestPiece(t *testing.T) {
 	if got := m.Piece(451); got != "Once" {
 		t.Errorf("piece 451 is %q", got)
 	}
-	if m.Piece(1<<31) != "" || m.Decode([]uint32{1 << 31, 1, 2}) != "" {
+	if m.Piece(1<<31) != "" || m.Piece(1024) != "" || m.Decode([]uint32{1 << 31, 1024, 1, 2}) != "" {
 		t.Error("an id outside the vocabulary or a control token has text")
 	}
 }
