@@ -59,9 +59,9 @@ type PreciseV struct {
 // sees nothing is exactly zero. Dot products of exact products are summed in float32; V is widened exactly, or dequantised as
 // [TQHBDequantize] does. Weights are powers of 2 of scores times log2(e), with HeadDim 512 powers of e.
 //
-// Shapes: q and out [Batch, Heads, Tq, HeadDim], k [Batch, HeadsKV, Capacity, HeadDim], v as [PreciseV] says. Rows from Tk on are not
-// read. Keys that no row of a tile sees are skipped; others must be finite even where a row does not see them. HeadsKV divides Heads.
-// q, k, v and out start at multiples of 8 bytes. Mask and Blocks have exactly the lengths of their shapes.
+// Shapes: q and out [Batch, Heads, Tq, HeadDim], k [Batch, HeadsKV, Capacity, HeadDim], v as [PreciseV] says: a head's rows lie
+// together, unlike those of [FlashAttnRows]. Rows from Tk on are not read. Keys that no row of a tile sees are skipped; others must
+// be finite even where a row does not see them. HeadsKV divides Heads. q, k, v and out start at multiples of 8 bytes. Mask and Blocks have exactly the lengths of their shapes.
 // Tq == 0, Heads == 0 and Batch == 0 are no-ops; Tk is at least 1. With Causal or Window QOffset + Tq is at most Tk. With codes
 // out is rotated as V is: undo it with [quant.TQHB.Unrotate], and rotate queries only if keys are.
 //

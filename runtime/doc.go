@@ -60,7 +60,9 @@
 // The methods of [Runtime], [Program], [Submission], [Slice], [View], [Mapping],
 // [TempArena], [ScalarPool] and [Scalar] may be called from
 // several goroutines. A [Pass], its [Launch] and a [ScalarBinder] belong to the closure that was given them, and to the
-// goroutine it runs on; after the closure has returned they refuse everything with [ErrMisuse].
+// goroutine it runs on; after the closure has returned they refuse everything with [ErrMisuse]. Two goroutines that use one pass
+// at the same time are not told apart: as with a bytes.Buffer, anything may come of it, a panic included. Each can have a pass of
+// its own.
 //
 // # Failures
 //

@@ -90,5 +90,5 @@
 //
 //	5 bits  2.504668e-03      6 bits  6.442397e-04      8 bits  4.118508e-05
 //
-// Errors are of type [*Error] and wrap [ErrShape] or [ErrValue].
+// Errors are of type [*Error] and wrap [ErrShape] or [ErrValue], which are this package's own: it does not know package runtime.
 package quant
