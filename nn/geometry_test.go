@@ -27,9 +27,14 @@ func TestTiles(t *testing.T) {
 			t.Errorf("RoPEGroups(%d) = %d, want %d", c.rows, got, c.rope)
 		}
 	}
-	for _, c := range []struct{ tokens, hidden, want int }{{1, 32, 1}, {1, 512, 1}, {1, 544, 2}, {16, 32, 1}, {17, 32, 2}, {1, 2560, 5}, {100, 1024, 200}, {0, 64, 0}} {
-		if got := EmbedGroups(c.tokens, c.hidden); got != c.want {
-			t.Errorf("EmbedGroups(%d, %d) = %d, want %d", c.tokens, c.hidden, got, c.want)
+	for _, c := range []struct{ tokens, hidden, words, affine int }{
+		{1, 32, 1, 1}, {1, 512, 1, 1}, {1, 544, 2, 1}, {1, 1056, 3, 2}, {16, 32, 1, 1}, {17, 32, 2, 1}, {33, 32, 3, 2}, {1, 2560, 5, 3}, {100, 1024, 200, 100}, {0, 64, 0, 0},
+	} {
+		if got := EmbedGroups(c.tokens, c.hidden); got != c.words {
+			t.Errorf("EmbedGroups(%d, %d) = %d, want %d", c.tokens, c.hidden, got, c.words)
+		}
+		if got := EmbedAffineGroups(c.tokens, c.hidden); got != c.affine {
+			t.Errorf("EmbedAffineGroups(%d, %d) = %d, want %d", c.tokens, c.hidden, got, c.affine)
 		}
 	}
 }
