@@ -69,3 +69,31 @@ func ExampleRoPEParameters_InverseFrequencies() {
 	fmt.Println(len(freq), freq[0]/plain[0], freq[63]/plain[63], factor)
 	// Output: 64 1 0.125 1
 }
+
+// A step is asked for whether it would be taken, before anything runs: what its second call is given is too short.
+func Example_check() {
+	rt, err := runtime.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rt.Close()
+	x, err := runtime.SliceOf(rt, []float32{1, 2, 3, 4})
+	if err != nil {
+		log.Fatal(err)
+	}
+	step := func(p *runtime.Pass) error {
+		if err := nn.ScaleInPlaceF32(p, x, 4, 10); err != nil {
+			return err
+		}
+		return nn.AddBias(p, x, x, x.Slice(0, 1), 2, 2)
+	}
+	fmt.Println(rt.Check(step))
+	got := make([]float32, 4)
+	if err := x.Read(got); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(got)
+	// Output:
+	// nn.AddBias: bias: have 1 elements, need at least 2: shape mismatch
+	// [1 2 3 4]
+}

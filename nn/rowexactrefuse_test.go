@@ -234,6 +234,14 @@ func TestRowExactFewThreads(t *testing.T) {
 	})
 	sameBits(t, "alone", alone, y)
 
+	// Nine vectors are five and then four: what the second launch cannot take keeps the first out of the pass, too.
+	second4 := openOn(t, soft.Options{KernelThreads: map[string]int{rowExactKernel(WeightQ4_0, 1, 4): 64}})
+	w = randomRowExact(t, second4, r, WeightQ4_0, 2, 4096)
+	x, y = newBuffer(t, second4, normals(r, 9*4096, 1)), output[float32](t, second4, 9*2)
+	refuses(t, second4, "", []target{y}, []refusal{{"second launch", func(p *runtime.Pass) error {
+		return w.scheduled(p, y.s, x.s, RowExactContiguous(9, 2, 4096), RowExactSchedule{4, 1})
+	}, runtime.ErrLimit, []string{"threads", "_m4"}}})
+
 	rt := open(t)
 	for _, bad := range []WeightType{0, 99} {
 		checkRefused(t, "nn.RowExactLimit", refusal{"no type", nil, runtime.ErrShape, []string{"t", "WeightType"}}, second(RowExactLimit(rt, bad)))
