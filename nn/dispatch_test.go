@@ -11,7 +11,7 @@ import (
 )
 
 // A function of several launches has none of them in the pass when the last one is refused: for memory that the host has
-// mapped, and for memory that cannot be written, which only a launch finds.
+// mapped, which only a launch finds, and for memory that cannot be written.
 func TestSeveralLaunchesOrNone(t *testing.T) {
 	rt, r := open(t), source(77)
 	s := newAttn(t, rt, r, attnCase{b: 1, tq: 1, h: 2, hkv: 1, capacity: 8, tkv: 4})
