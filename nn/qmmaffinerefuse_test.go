@@ -155,6 +155,24 @@ func TestQMMAffinePlaneRefuses(t *testing.T) {
 		{"sums over x", with(func(a *args) { a.Sums = a.X }), runtime.ErrOverlap, []string{"Sums", "X"}},
 		{"sums over y", with(func(a *args) { a.Sums = a.Y }), runtime.ErrOverlap, []string{"Sums", "Y"}},
 	})
+	// Scratch in the memory of the weights.
+	table, err := runtime.As[half.BFloat16](w.bank.plane.View())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := runtime.As[float32](w.bank.metadata.View())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTable, err := runtime.As[float32](q.a.Table.View())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, rt, "nn.QMMAffinePlane", outs, []refusal{
+		{"table over codes", with(func(a *args) { a.Table = table }), runtime.ErrOverlap, []string{"Table", "W"}},
+		{"sums over metadata", with(func(a *args) { a.Sums = sums }), runtime.ErrOverlap, []string{"Sums", "W"}},
+		{"sums over table", with(func(a *args) { a.Sums = inTable }), runtime.ErrOverlap, []string{"Table", "Sums"}},
+	})
 	encode(t, rt, 0, with(func(a *args) { a.M, a.Table, a.Sums = 0, vec16{}, vec32{} }))
 	q.y.untouched()
 }
