@@ -227,7 +227,7 @@ func TestSlices(t *testing.T) {
 
 func TestConversionsAllocateNothing(t *testing.T) {
 	src, f16, bf16 := make([]float32, 64), make([]Float16, 64), make([]BFloat16, 64)
-	if n := testing.AllocsPerRun(10, func() {
+	if n := testing.AllocsPerRun(100, func() {
 		EncodeFloat16(f16, src)
 		EncodeBFloat16(bf16, src)
 		DecodeFloat16(src, f16)
