@@ -15,6 +15,16 @@ import (
 	"github.com/ingot-metal/ingot/runtime"
 )
 
+// numbersOnly skips, under the race detector, a test that compares what a device computes for one goroutine: it takes ten times as long
+// there and shows nothing more. It runs without. What the detector is for, several goroutines in loading, mapped files, texts at once,
+// traces and interrupted stories, runs in both.
+func numbersOnly(t testing.TB) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("compares numbers: runs without the race detector")
+	}
+}
+
 // golden is what Hugging Face's implementation computed in float64 on a model's very weights.
 type golden struct {
 	Cases []goldenCase

@@ -118,6 +118,7 @@ func variants() []variant {
 // Every part of a configuration and every type of weights: the logits after a prompt that is read in tiles, and after steps, are
 // those of the model in float64.
 func TestVariants(t *testing.T) {
+	numbersOnly(t)
 	rt := openRuntimeFor(t)
 	for i, v := range variants() {
 		if testing.Short() && i%5 != 0 {

@@ -101,6 +101,7 @@ func (a *agreement) log(t *testing.T) {
 // Every position of every golden text is fed with what the golden file says came before. Wherever the golden file's choice
 // is clear, the device makes the same one.
 func TestTeacherForced(t *testing.T) {
+	numbersOnly(t)
 	for _, g := range goldenModels {
 		t.Run(g.name, func(t *testing.T) {
 			file, m := g.open(t)
@@ -176,6 +177,7 @@ func TestCheck(t *testing.T) {
 
 // A replayed token takes few messages, as many as the program says.
 func TestMessages(t *testing.T) {
+	numbersOnly(t)
 	src, m := open(t, "", one(8, 30))
 	if ok, why := m.program.Indirect(); !ok {
 		t.Skip("the device has no indirect command buffers: ", why)
@@ -291,6 +293,7 @@ func TestEndings(t *testing.T) {
 
 // A model that allows no longer text ends it.
 func TestCacheFull(t *testing.T) {
+	numbersOnly(t)
 	dir := copyModel(t)
 	edit(t, dir, configFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 8`))
 	src, m := open(t, dir, one(5, 100))
@@ -302,6 +305,7 @@ func TestCacheFull(t *testing.T) {
 
 // Weights that make no number come out as an error, not as a text.
 func TestNoFiniteLogit(t *testing.T) {
+	numbersOnly(t)
 	_, m := open(t, "", one(5, 3))
 	broken := make([]float32, m.config.Hidden)
 	for i := range broken {

@@ -124,6 +124,7 @@ const firstLayer = 1e-5
 // the caches as much, up to where the prompt ends. Behind the first layer roundings to bfloat16 make small differences larger.
 // Direct and replayed tiles agree to the bit.
 func TestTilesLikeSteps(t *testing.T) {
+	numbersOnly(t)
 	const window, capacity = 14, 45
 	dir := copyModel(t)
 	edit(t, dir, configFile, replace(`"sliding_window": 64`, fmt.Sprintf(`"sliding_window": %d`, window)))
@@ -189,6 +190,7 @@ func TestTilesLikeSteps(t *testing.T) {
 
 // Every position of every golden text, as a row of a tile: what TestTeacherForced asks of steps.
 func TestTeacherForcedInTiles(t *testing.T) {
+	numbersOnly(t)
 	for _, g := range goldenModels {
 		t.Run(g.name, func(t *testing.T) {
 			file, m := g.open(t)
@@ -246,6 +248,7 @@ func everyRow(t *testing.T, m *model, text []uint32) (choices []uint32, logits [
 
 // A prompt that fills the caches gives one token; a longer one is refused, and nothing is written.
 func TestLongestPrompt(t *testing.T) {
+	numbersOnly(t)
 	dir := copyModel(t)
 	edit(t, dir, configFile, replace(`"max_position_embeddings": 512`, `"max_position_embeddings": 40`))
 	_, m := open(t, dir, one(40, 100))

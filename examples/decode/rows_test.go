@@ -96,6 +96,7 @@ func TestRowsLikeSingles(t *testing.T) {
 
 // Sixteen texts at once, which some products take in two launches, and which end at different times.
 func TestMostRows(t *testing.T) {
+	numbersOnly(t)
 	dir := copyModel(t)
 	edit(t, dir, configFile, replace(`"eos_token_id": 1`, `"eos_token_id": [1, 457, 262, 375, 264, 300, 310]`))
 	src, err := openSource(dir)
@@ -142,6 +143,7 @@ func TestRowsWithChecks(t *testing.T) {
 
 // The host's choice of the most likely token is the device's.
 func TestSampledGreedy(t *testing.T) {
+	numbersOnly(t)
 	prompts := [][]uint32{longPrompt(t, 5), longPrompt(t, 9)}
 	var texts [2][]text
 	for i, sampled := range []bool{false, true} {
@@ -224,6 +226,7 @@ func TestRunRowsLikeSingles(t *testing.T) {
 
 // In formats of every family, the logits of texts that are decoded at once have the bits that they have alone.
 func TestRowsToTheBit(t *testing.T) {
+	numbersOnly(t)
 	const n, steps = 3, 2
 	names := []string{"MLX of all kinds", "MLX 4 bits, biases", "MLX 4 bits, output in BF16", "mixed numbers", "Q6_K", "YaRN"}
 	if testing.Short() {

@@ -36,6 +36,7 @@ func readStories(t *testing.T) (path string, g stories) {
 // A GGUF file of the Llama family, with its tokenizer: all 64 golden tokens, and their text, direct and replayed, with the prompt
 // in one tile and in several.
 func TestStories(t *testing.T) {
+	numbersOnly(t)
 	path, g := readStories(t)
 	for _, tileRows := range []int{0, 2} {
 		src, m := open(t, path, settings{sequences: 1, longest: len(g.PromptIDs), n: len(g.Generated), tileRows: tileRows})
