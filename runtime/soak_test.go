@@ -141,7 +141,9 @@ func TestSoak(t *testing.T) {
 		settled, start.heap>>10, end.heap>>10, start.resident>>10, end.resident>>10, start.device.Objects, end.device.Objects,
 		start.device.Allocated>>10, end.device.Allocated>>10, start.goroutines, end.goroutines)
 	t.Logf("heap by round, KiB: %d", heap)
-	require.LessOrEqual(t, end.heap, start.heap+1<<20)
+	// What is kept for reuse takes some 4 MiB once all of it is there, which may be late on a slow machine. A leak of one small object for
+	// each of a hundred thousand steps is more.
+	require.LessOrEqual(t, end.heap, start.heap+4<<20)
 	require.LessOrEqual(t, end.device.Allocated, start.device.Allocated+1<<20)
 	require.LessOrEqual(t, end.runtime.Buffers, uint64(16*maxDispatches), "two streams of ten chunks in flight at most")
 	require.LessOrEqual(t, end.device.Objects, int(end.runtime.Buffers)+2*flights)
