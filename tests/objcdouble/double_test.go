@@ -1,8 +1,8 @@
 // Package objcdouble builds a C double of the Objective-C runtime, of Foundation and of a Metal device, and runs the
 // purego end of package objc against it: on this machine, and for arm64 under qemu.
 //
-// The tests that talk to the double are in the folder double, behind the build tag objcdouble: they are a program of
-// their own, since the double must be there before package objc is initialised.
+// The tests that talk to the double are in the folder double, and in files of objc and mtl, behind the build tag objcdouble: they are
+// programs of their own, since the double must be there before package objc is initialised.
 package objcdouble
 
 import (
@@ -37,7 +37,7 @@ func buildDouble(t *testing.T, cc, asm string) string {
 func runAgainst(t *testing.T, lib, goarch string, args ...string) {
 	t.Helper()
 	args = append([]string{"test", "-count=1", "-tags", "objcdouble"}, args...)
-	args = append(args, "./tests/objcdouble/double")
+	args = append(args, "./tests/objcdouble/double", "./objc", "./mtl")
 	cmd := exec.Command("go", args...)
 	cmd.Dir = testenv.Root(t)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+goarch, "OBJCDOUBLE="+lib)

@@ -50,6 +50,7 @@ static id array_init(id self, SEL sel, const id *objects, NSUInteger count) {
     return self;
 }
 id make_array(const id *objects, NSUInteger count) { return array_init(create(cls_array), NULL, objects, count); }
+static id array_with(id self, SEL sel, const id *objects, NSUInteger count) { return objc_autorelease(make_array(objects, count)); }
 static NSUInteger array_count(id self, SEL sel) { return FIELDS(array, self)->count; }
 static id array_at(id self, SEL sel, NSUInteger i) { return FIELDS(array, self)->objects[i]; }
 static void array_dealloc(id self, SEL sel) {
@@ -86,7 +87,7 @@ void define_foundation(void) {
     define_method(cls_error, "userInfo", error_info);
     define_method(cls_error, "dealloc", error_dealloc);
     cls_array = define_class("NSArray", sizeof(struct array));
-    define_method(cls_array, "initWithObjects:count:", array_init);
+    define_class_method(cls_array, "arrayWithObjects:count:", array_with);
     define_method(cls_array, "count", array_count);
     define_method(cls_array, "objectAtIndex:", array_at);
     define_method(cls_array, "dealloc", array_dealloc);
