@@ -63,6 +63,9 @@ func TestMapped(t *testing.T) {
 	} {
 		t.Run(stored.name, func(t *testing.T) {
 			s := one(5, 6)
+			if testing.Short() {
+				s = one(5, 2)
+			}
 			write := func(rt *runtime.Runtime, path string, s settings) (*model, []uint32) {
 				src, m := openOn(t, rt, path, s)
 				r, err := story(context.Background(), m, src.encode("Once upon a time"), replayed)

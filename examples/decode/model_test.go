@@ -157,7 +157,7 @@ func TestCheck(t *testing.T) {
 			dir := g.folder(t)
 			args := []string{"-check", "-n", n, "-model", dir}
 			if testing.Short() {
-				args = []string{"-check", "-n", "5", "-model", dir, "-prompt", "Once upon a time"}
+				args = []string{"-check", "-n", "3", "-model", dir, "-prompt", "Once upon a time"}
 			}
 			var out, errs bytes.Buffer
 			if code := run(context.Background(), args, &out, &errs); code != 0 {
@@ -244,12 +244,16 @@ func TestRun(t *testing.T) {
 
 // Texts end with the end token, with -n, with the model's longest text; and the host may stop in the middle.
 func TestEndings(t *testing.T) {
-	src, m := open(t, "", one(20, 6))
+	n := 6
+	if testing.Short() {
+		n = 3
+	}
+	src, m := open(t, "", one(20, n))
 	ids := src.encode("Once upon a time")
 	ctx := context.Background()
 
 	r, err := story(ctx, m, ids, replayed)
-	if err != nil || len(r.tokens) != 6 || r.end != nn.DecodeOutputFull {
+	if err != nil || len(r.tokens) != n || r.end != nn.DecodeOutputFull {
 		t.Errorf("%+v %v", r, err)
 	}
 	again, err := story(ctx, m, ids, direct)
@@ -284,7 +288,7 @@ func TestEndings(t *testing.T) {
 	// Any of several end tokens ends a text; the host stops where the device does, though it had submitted more.
 	dir := copyModel(t)
 	edit(t, dir, configFile, replace(`"eos_token_id": 1`, fmt.Sprintf(`"eos_token_id": [1, %d]`, again.tokens[1])))
-	_, m = open(t, dir, one(5, 6))
+	_, m = open(t, dir, one(5, n))
 	ended, err := story(ctx, m, ids, replayed)
 	if err != nil || ended.end != nn.DecodeEndToken || !slices.Equal(ended.tokens, again.tokens[:2]) {
 		t.Errorf("%+v %v", ended, err)

@@ -276,6 +276,7 @@ func TestLongestPrompt(t *testing.T) {
 
 // Tiles under the software device's checks: memory that was never written, races, and barriers that are missing.
 func TestTilesWithChecks(t *testing.T) {
+	numbersOnly(t) // the device's own checks need no other detector
 	s := one(37, 2)
 	s.tileRows = 32
 	_, m := openOn(t, openRuntimeFor(t, runtime.WithChecks(true)), "", s)

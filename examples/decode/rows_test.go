@@ -77,7 +77,7 @@ func TestRowsLikeSingles(t *testing.T) {
 			}
 			n := 6
 			if testing.Short() {
-				n = 4
+				n, prompts = 3, prompts[2:]
 			}
 			for _, s := range []sampling{{topP: 1}, {temperature: 1.2, topK: 30, topP: 0.95, seed: 11}} {
 				want := alone(t, path, prompts, n, 4, s)
@@ -125,6 +125,7 @@ func TestMostRows(t *testing.T) {
 
 // Several texts under the software device's checks: races between sequences, memory that was never written.
 func TestRowsWithChecks(t *testing.T) {
+	numbersOnly(t) // the device's own checks need no other detector
 	prompts := [][]uint32{longPrompt(t, 7), longPrompt(t, 3)}
 	for _, sampled := range []bool{false, true} {
 		_, m := openOn(t, openRuntimeFor(t, runtime.WithChecks(true)), "", settings{sequences: 2, longest: 7, n: 2, sampled: sampled, tileRows: 4})
