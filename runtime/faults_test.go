@@ -103,3 +103,19 @@ func TestNobodyWaitsForAHang(t *testing.T) {
 	eventually(t, func() bool { return errors.Is(rt.Err(), ErrTimeout) }, "the device was not given up")
 	require.NoError(t, rt.Close())
 }
+
+// TestPendingWorkOfAFailedRuntime waits for work that was still pending in a stream when the device failed: it ends with that failure,
+// though nothing can be committed any more.
+func TestPendingWorkOfAFailedRuntime(t *testing.T) {
+	rt, dev := softRuntime(t, soft.Options{}, WithTimeout(time.Second))
+	s, x := openStream(t, rt), mustSlice(t, rt, 4)
+	f, err := Compute(s, 4, func(p *Pass, out Slice[uint32]) error { return fill(p, out, 7) })
+	require.NoError(t, err)
+	require.NoError(t, soft.Inject(dev, soft.Faults{Remove: 1}))
+	require.ErrorIs(t, rt.Run(func(p *Pass) error { return fill(p, x, 1) }), ErrDeviceLost)
+	require.Equal(t, FuturePending, f.State())
+	require.ErrorIs(t, f.Wait(t.Context()), ErrDeviceLost)
+	require.ErrorIs(t, f.Read(t.Context(), make([]uint32, 4)), ErrDeviceLost)
+	require.NoError(t, f.Release())
+	require.NoError(t, rt.Close())
+}

@@ -216,6 +216,9 @@ func (f *future) wait(ctx context.Context, fn string) error {
 		if f.seq.Load() == 0 && rt.closed.Load() {
 			return &Error{Func: fn, Have: "a closed runtime", Err: ErrClosed}
 		}
+		if e := rt.failed.Load(); f.seq.Load() == 0 && e != nil { // then nothing is committed any more
+			return &Error{Func: fn, Err: e}
+		}
 		if time.Since(start) > rt.cfg.timeout {
 			return &Error{Func: fn, Have: "pending work of a stream that is encoding", Need: "the end of that call", Err: ErrBusy}
 		}
