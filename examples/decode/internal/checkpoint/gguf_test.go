@@ -276,7 +276,7 @@ func TestGGUFRoPE(t *testing.T) {
 	}
 	f = ggufModel("llama")
 	factors := gguftest.Tensor{Name: ropeFactors, Dims: []uint64{16}, Data: bytes.Repeat([]byte{0, 0, 0x00, 0x41}, 16)} // 8
-	copy(factors.Data, []byte{0, 0, 0x80, 0x3f}) // 1: the fastest ones are left alone
+	copy(factors.Data, []byte{0, 0, 0x80, 0x3f})                                                                        // 1: the fastest ones are left alone
 	f.Tensors = append(f.Tensors, factors)
 	if got := one(f).Scaling.Factors; len(got) != 16 || got[0] != 1 || got[15] != 8 {
 		t.Error(got)
